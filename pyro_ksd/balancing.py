@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Balancing functions :math:`g` with :math:`g(t) = t\,g(1/t)`, computed from the log-ratio :math:`r = \log t`.
+
+References: Zanella (2020), *Informed proposals for local MCMC in discrete spaces*; Barker (1965); Sohl-Dickstein,
+Battaglino and DeWeese (2011) for minimum probability flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+Balancing = Callable[[Tensor], Tensor]
+
+
+def barker(log_ratio: Tensor) -> Tensor:
+    r""":math:`g(t) = t / (1 + t)`, the paper's main choice; bounded by 1.
+
+    >>> barker(torch.tensor([-float("inf"), 0.0, 800.0], dtype=torch.double)).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return log_ratio.sigmoid()
+
+
+def mpf(log_ratio: Tensor) -> Tensor:
+    r""":math:`g(t) = \sqrt t`, minimum probability flow.
+
+    >>> mpf(torch.tensor([-float("inf"), 0.0, 2.0], dtype=torch.double)).tolist()
+    [0.0, 1.0, 2.718281828459045]
+    """
+    return (log_ratio / 2).exp()
+
+
+def metropolis(log_ratio: Tensor) -> Tensor:
+    r""":math:`g(t) = \min(1, t)`.
+
+    >>> metropolis(torch.tensor([-float("inf"), 0.0, 800.0], dtype=torch.double)).tolist()
+    [0.0, 1.0, 1.0]
+    """
+    return log_ratio.clamp(max=0).exp()
+
+
+_NAMED: dict[str, Balancing] = {"barker": barker, "mpf": mpf, "metropolis": metropolis}
+
+
+def as_balancing(balancing: str | Balancing) -> Balancing:
+    r"""A balancing function from its name, or a user's own function of the log-ratio after a check.
+
+    :param balancing: ``"barker"``, ``"mpf"``, ``"metropolis"``, or a function of log-ratios ``[E]`` that gives
+        weights ``[E]``.
+    :raises ValueError: if the function does not satisfy :math:`g(t) = t\,g(1/t)`, is negative, or is not 0 where the
+        neighbor has probability 0.
+
+    >>> as_balancing("mpf") is mpf
+    True
+    >>> as_balancing(lambda r: r.exp())
+    Traceback (most recent call last):
+    ValueError: balancing: expected g(t) = t g(1/t) for every ratio t, found g(t) = 1.25e-09 and t g(1/t) = 1 at ...
+    """
+    if isinstance(balancing, str):
+        if balancing not in _NAMED:
+            raise ValueError(f"balancing: expected one of {sorted(_NAMED)} or a function, found {balancing!r}")
+        return _NAMED[balancing]
+    if balancing in _NAMED.values():
+        return balancing
+    _check_balance(balancing)
+    return balancing
+
+
+def _check_balance(balancing: Balancing) -> None:
+    r = torch.linspace(-20.5, 20.5, 83, dtype=torch.double)
+    there, back = balancing(r), r.exp() * balancing(-r)
+    if there.shape != r.shape or not there.isfinite().all() or (there < 0).any():
+        raise ValueError("balancing: expected finite weights of at least 0, one for each log-ratio, found others")
+    wrong = ~torch.isclose(there, back, rtol=1e-8, atol=0)
+    if wrong.any():
+        at = int(wrong.nonzero()[0])
+        raise ValueError(
+            f"balancing: expected g(t) = t g(1/t) for every ratio t, found g(t) = {float(there[at]):.3g} and "
+            f"t g(1/t) = {float(back[at]):.3g} at t = exp({float(r[at]):.3g}); "
+            "for any symmetric-in-log function h, g(t) = sqrt(t) h(t) will do"
+        )
+    impossible = balancing(torch.tensor([-float("inf")], dtype=torch.double))
+    if impossible.tolist() != [0.0]:
+        raise ValueError(
+            f"balancing: expected weight 0 for a neighbor of probability 0 (log-ratio -inf), found {impossible.tolist()[0]}"
+        )

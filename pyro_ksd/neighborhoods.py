@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Neighborhoods of sequences: the edits over which the Zanella–Stein operator sums.
+
+A neighborhood :math:`\partial x` is a finite *set* of sequences with :math:`y \in \partial x \iff x \in \partial y`.
+Locations are counted from the end of the sequence: location 1 is the last symbol. In the names of Baum, Kanagawa and
+Gretton (2023), ZS is :func:`zs`, ZS′ is :class:`Substitutions` alone and ZS″ is :class:`InsertionsDeletions` alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
+
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from pyro_ksd.edits import Edits, SpliceBlock
+from pyro_ksd.sequences import Sequences
+
+
+class Neighborhood(ABC):
+    """A symmetric relation between sequences, given by the distinct edits around each one.
+
+    Neighborhoods combine with ``|``.
+    """
+
+    @property
+    @abstractmethod
+    def kinds(self) -> frozenset[str]:
+        """What sorts of edits there are; neighborhoods without a common kind have no common neighbor."""
+
+    @abstractmethod
+    def edits(self, sequences: Sequences) -> Edits:
+        """The distinct edits around each sequence, none of which leaves it as it is."""
+
+    @abstractmethod
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        """An upper bound, for planning, of the number of edits around a sequence of ``width`` symbols."""
+
+    def __or__(self, other: Neighborhood) -> Neighborhood:
+        return Union((self, other))
+
+
+@dataclass(frozen=True, eq=False)
+class Substitutions(Neighborhood):
+    """Replaces one symbol by another (ZS′).
+
+    Never changes the length, so it tests the model *given the length*.
+
+    :param locations: how many locations from the end may change (``J``); ``None`` for all.
+    :param symbols: which symbols may replace which: ``None`` for any, a radius ``d`` for the symbols at distance up to
+        ``d`` on the ring of codes, or a symmetric boolean ``[S, S]`` matrix.
+
+    >>> Substitutions(locations=1).edits(Sequences.of(["ab", "b"])).apply(Sequences.of(["ab", "b"])).to_lists()
+    [['a', 'a'], ['a']]
+    """
+
+    locations: int | None = None
+    symbols: int | Tensor | None = None
+
+    def __post_init__(self) -> None:
+        _check_locations(self.locations)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({"substitution"})
+
+    def edits(self, sequences: Sequences) -> Edits:
+        related = symbol_relation(self.symbols, sequences.alphabet_size).to(sequences.device)
+        owner, position = _permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        site, symbol = related[sequences.tokens[owner, position]].nonzero().unbind(1)
+        block = SpliceBlock(owner[site], position[site], 1, symbol[:, None])
+        return Edits((block,), len(sequences))
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        related = int(symbol_relation(self.symbols, alphabet_size).sum(1).max())
+        return _reach(width, self.locations) * related
+
+
+@dataclass(frozen=True, eq=False)
+class InsertionsDeletions(Neighborhood):
+    """Inserts one symbol or deletes one (ZS″); each is the way back of the other, so they come together.
+
+    Inserting ``a`` anywhere into a run of ``a``, or deleting any symbol of the run, gives one and the same sequence: only
+    the first permitted place of each run is kept, which makes the edits distinct without comparing sequences.
+
+    :param locations: an inserted symbol becomes, and a deleted symbol was, among the last ``locations`` symbols;
+        ``None`` for anywhere.
+    :param insertable: the symbols (of the data's alphabet) that may come and go; ``None`` for all.
+
+    >>> data = Sequences.of(["aa"], alphabet="ab")
+    >>> ["".join(x) for x in InsertionsDeletions().edits(data).apply(data).to_lists()]
+    ['aaa', 'baa', 'aba', 'aab', 'a']
+    """
+
+    locations: int | None = None
+    insertable: Iterable[Hashable] | None = None
+
+    def __post_init__(self) -> None:
+        _check_locations(self.locations)
+        if self.insertable is not None:
+            object.__setattr__(self, "insertable", tuple(self.insertable))
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({"insertion", "deletion"})
+
+    def edits(self, sequences: Sequences) -> Edits:
+        allowed = torch.ones(sequences.alphabet_size, dtype=torch.bool, device=sequences.device)
+        if self.insertable is not None:
+            allowed = torch.zeros_like(allowed)
+            allowed[sequences.encode(self.insertable)] = True
+        return Edits((self._insertions(sequences, allowed), self._deletions(sequences, allowed)), len(sequences))
+
+    def _insertions(self, sequences: Sequences, allowed: Tensor) -> SpliceBlock:
+        owner, gap = _permitted(sequences.lengths, self.locations, extra=1, width=sequences.width)
+        before = _symbol_before(sequences, owner, gap, self.locations, extra=1)
+        symbols = torch.arange(len(allowed), device=sequences.device)
+        site, symbol = (allowed & (symbols != before[:, None])).nonzero().unbind(1)
+        return SpliceBlock(owner[site], gap[site], 0, symbol[:, None])
+
+    def _deletions(self, sequences: Sequences, allowed: Tensor) -> SpliceBlock:
+        owner, position = _permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        before = _symbol_before(sequences, owner, position, self.locations, extra=0)
+        here = sequences.tokens[owner, position]
+        kept = allowed[here] & (here != before)
+        return SpliceBlock(owner[kept], position[kept], 1, owner.new_empty(int(kept.sum()), 0))
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        choices = alphabet_size if self.insertable is None else len(tuple(self.insertable))
+        return _reach(width + 1, self.locations) * choices + _reach(width, self.locations)
+
+
+@dataclass(frozen=True, eq=False)
+class DoubleSubstitutions(Neighborhood):
+    """Replaces the symbols at two locations, both by other ones (the paper's larger neighborhood, its appendix).
+
+    :param locations: as in :class:`Substitutions`.
+    :param symbols: as in :class:`Substitutions`.
+    """
+
+    locations: int | None = None
+    symbols: int | Tensor | None = None
+
+    def __post_init__(self) -> None:
+        _check_locations(self.locations)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({"double substitution"})
+
+    def edits(self, sequences: Sequences) -> Edits:
+        related = symbol_relation(self.symbols, sequences.alphabet_size).to(sequences.device)
+        first, last = _permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        blocks = []
+        for distance in range(1, _reach(sequences.width, self.locations)):
+            inside = last + distance < sequences.lengths[first]
+            owner, start = first[inside], last[inside]
+            span = sequences.tokens[owner[:, None], start[:, None] + torch.arange(distance + 1, device=start.device)]
+            both = related[span[:, 0], :, None] & related[span[:, -1], None, :]
+            site, left, right = both.nonzero().unbind(1)
+            inserted = torch.cat([left[:, None], span[site, 1:-1], right[:, None]], 1)
+            blocks.append(SpliceBlock(owner[site], start[site], distance + 1, inserted))
+        return Edits(tuple(blocks), len(sequences))
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        related = int(symbol_relation(self.symbols, alphabet_size).sum(1).max())
+        reach = _reach(width, self.locations)
+        return reach * (reach - 1) // 2 * related**2
+
+
+@dataclass(frozen=True, eq=False)
+class CustomNeighborhood(Neighborhood):
+    """A neighborhood given as a function from a sequence to its neighbors.
+
+    The function must be symmetric, :func:`check_symmetric` tells; repeated neighbors and the sequence itself are left out.
+
+    :param function: takes the tuple of a sequence's symbols, gives an iterable of sequences of symbols.
+
+    >>> swaps = CustomNeighborhood(lambda x: [x[:i] + (x[i + 1], x[i]) + x[i + 2 :] for i in range(len(x) - 1)])
+    >>> data = Sequences.of(["abc"])
+    >>> ["".join(x) for x in swaps.edits(data).apply(data).to_lists()]
+    ['bac', 'acb']
+    """
+
+    function: Callable[[tuple[Hashable, ...]], Iterable[Iterable[Hashable]]]
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({"substitution", "insertion", "deletion", "double substitution", "custom"})
+
+    def edits(self, sequences: Sequences) -> Edits:
+        found = [list(map(list, self.function(tuple(sequence)))) for sequence in sequences.to_lists()]
+        owner = [row for row, neighbors in enumerate(found) for _ in neighbors]
+        if not owner:
+            return Edits((), len(sequences))
+        neighbors = Sequences.of([y for ys in found for y in ys], sequences.alphabet).to(sequences.device)
+        return Edits.between(sequences, torch.tensor(owner, device=sequences.device), neighbors)
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        return 2 * (width + 1) * alphabet_size
+
+
+@dataclass(frozen=True, eq=False)
+class Union(Neighborhood):
+    """All neighbors of several neighborhoods, each once. Written ``a | b``."""
+
+    parts: tuple[Neighborhood, ...]
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return reduce(frozenset.union, (part.kinds for part in self.parts))
+
+    def edits(self, sequences: Sequences) -> Edits:
+        edits = Edits.cat([part.edits(sequences) for part in self.parts])
+        if any(a.kinds & b.kinds for a, b in combinations(self.parts, 2)):
+            return Edits.between(sequences, edits.owner, edits.apply(sequences))
+        return edits
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        return sum(part.edit_bound(width, alphabet_size) for part in self.parts)
+
+
+def zs(
+    locations: int | None = None,
+    symbols: int | Tensor | None = None,
+    insertable: Iterable[Hashable] | None = None,
+) -> Neighborhood:
+    """Substitutions, insertions and deletions (ZS, the paper's main neighborhood).
+
+    :param locations: how many locations from the end are edited; ``None`` for all.
+    :param symbols: which symbols may replace which, see :class:`Substitutions`.
+    :param insertable: which symbols may come and go, see :class:`InsertionsDeletions`.
+
+    >>> data = Sequences.of(["ab"])
+    >>> ["".join(x) for x in zs(locations=1).edits(data).apply(data).to_lists()]
+    ['aa', 'aba', 'abb', 'a']
+    """
+    return Substitutions(locations, symbols) | InsertionsDeletions(locations, insertable)
+
+
+def symbol_relation(symbols: int | Tensor | None, size: int) -> Tensor:
+    """Which symbol may replace which, as a boolean ``[S, S]`` matrix with a false diagonal.
+
+    :param symbols: ``None`` for the whole alphabet, a radius on the ring of codes, or a symmetric boolean matrix.
+    """
+    if isinstance(symbols, Tensor):
+        if symbols.dtype != torch.bool or symbols.shape != (size, size):
+            raise ValueError(
+                f"symbols: expected a boolean [{size}, {size}] matrix for an alphabet of {size} symbols, "
+                f"found {symbols.dtype} {list(symbols.shape)}"
+            )
+        lopsided = symbols != symbols.T
+        if lopsided.any():
+            a, b = lopsided.nonzero()[0].tolist()
+            raise ValueError(
+                f"symbols: expected a symmetric relation, found that {a} and {b} replace each other in one direction "
+                "only; the Stein identity needs both: use (relation | relation.T)"
+            )
+        return symbols & ~torch.eye(size, dtype=torch.bool, device=symbols.device)
+    codes = torch.arange(size)
+    ahead = (codes[:, None] - codes) % size
+    distance = torch.minimum(ahead, size - ahead)
+    if symbols is None:
+        return distance > 0
+    if isinstance(symbols, bool) or not isinstance(symbols, int) or symbols < 1:
+        raise ValueError(f"symbols: expected None, a radius of at least 1 or a boolean matrix, found {symbols!r}")
+    return (distance > 0) & (distance <= symbols)
+
+
+def check_symmetric(neighborhood: Neighborhood, sequences: Sequences) -> None:
+    """Checks that every neighbor of the given sequences has them as neighbors in turn.
+
+    :raises ValueError: with a pair of sequences for which it does not hold.
+
+    >>> check_symmetric(zs(locations=2), Sequences.of(["aab", "b"]))
+    >>> check_symmetric(CustomNeighborhood(lambda x: [x + ("a",)]), Sequences.of(["aab", "b"]))
+    Traceback (most recent call last):
+    ValueError: the neighborhood is not symmetric: ['a', 'a', 'b', 'a'] is a neighbor of ['a', 'a', 'b'], but not ...
+    """
+    edits = neighborhood.edits(sequences)
+    neighbors = edits.apply(sequences)
+    back = neighborhood.edits(neighbors)
+    origins = sequences[edits.owner]
+    returned = back.apply(neighbors)
+    width = max(origins.width, returned.width)
+    there, here = (torch.nn.functional.pad(part.tokens, (0, width - part.width)) for part in (origins, returned))
+    home = (here == there[back.owner]).all(1) & (returned.lengths == origins.lengths[back.owner])
+    found = torch.zeros(len(neighbors), dtype=torch.bool, device=home.device)
+    found[back.owner[home]] = True
+    if not found.all():
+        edit = int((~found).nonzero()[0])
+        x, y = origins[edit : edit + 1].to_lists()[0], neighbors[edit : edit + 1].to_lists()[0]
+        raise ValueError(
+            f"the neighborhood is not symmetric: {y} is a neighbor of {x}, but not the other way round; "
+            "add the way back, or leave out the way there"
+        )
+
+
+def is_connected(neighborhood: Neighborhood, space: Sequences) -> bool:
+    """Whether edits lead from every sequence of a small space to every other one without leaving it.
+
+    Where they do not, the discrepancy cannot see how the model shares its mass between the unconnected parts.
+
+    >>> space = Sequences.of(["a", "b", "aa", "ab", "ba", "bb"])
+    >>> is_connected(zs(), space), is_connected(Substitutions(), space)
+    (True, False)
+    """
+    index = {tuple(sequence): row for row, sequence in enumerate(space.to_lists())}
+    edits = neighborhood.edits(space)
+    targets = [index.get(tuple(sequence), -1) for sequence in edits.apply(space).to_lists()]
+    inside = [(row, target) for row, target in zip(edits.owner.tolist(), targets, strict=True) if target >= 0]
+    rows, columns = [row for row, _ in inside], [column for _, column in inside]
+    graph = coo_array(([True] * len(inside), (rows, columns)), shape=(len(space), len(space)))
+    return int(connected_components(graph, directed=True, connection="strong", return_labels=False)) == 1
+
+
+def _check_locations(locations: int | None) -> None:
+    if locations is not None and (isinstance(locations, bool) or not isinstance(locations, int) or locations < 1):
+        raise ValueError(f"locations: expected None (everywhere) or a number of at least 1, found {locations!r}")
+
+
+def _reach(places: int, locations: int | None) -> int:
+    return places if locations is None else min(places, locations)
+
+
+def _permitted(lengths: Tensor, locations: int | None, extra: int, width: int) -> tuple[Tensor, Tensor]:
+    """Owner and index of the last ``locations`` positions (``extra=0``) or gaps (``extra=1``), long ``[P]`` each."""
+    columns = torch.arange(width + extra, device=lengths.device)
+    ends = lengths[:, None] + extra
+    permitted = columns < ends
+    if locations is not None:
+        permitted &= columns >= ends - locations
+    owner, place = permitted.nonzero().unbind(1)
+    return owner, place
+
+
+def _symbol_before(sequences: Sequences, owner: Tensor, place: Tensor, locations: int | None, extra: int) -> Tensor:
+    """The symbol before each permitted place if the place before it is permitted too, else -1; long ``[P]``."""
+    padded = torch.nn.functional.pad(sequences.tokens, (1, 0), value=-1)
+    before = padded[owner, place]
+    if locations is None:
+        return before
+    first = place == sequences.lengths[owner] + extra - locations
+    return before.masked_fill(first, -1)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Stein operators: they turn the log-ratios of edits into weights.
+
+An operator acts on a function :math:`f` of sequences as
+:math:`(A_p f)(x) = \sum_{y} w(x, y)\,(f(y) - f(x))` over the edits :math:`y` of :math:`x`. The weights are the rates of
+a jump process that leaves :math:`p` invariant, hence :math:`\mathbb{E}_p[A_p f] = 0`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.balancing import Balancing, as_balancing
+from pyro_ksd.edits import Edits
+from pyro_ksd.neighborhoods import Neighborhood, zs
+from pyro_ksd.sequences import Sequences
+
+
+class Operator(ABC):
+    """The edits to look at, and their weights given the log-ratios."""
+
+    @property
+    @abstractmethod
+    def neighborhood(self) -> Neighborhood:
+        """The neighborhood whose log-ratios the operator needs."""
+
+    @abstractmethod
+    def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
+        r"""The weights :math:`w(x, y)` of the edits.
+
+        :param edits: the edits of :attr:`neighborhood` around the sequences.
+        :param log_ratio: ``[E]``, :math:`\log p(y) - \log p(x)`.
+        :returns: ``[E]``
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class ZanellaOperator(Operator):
+    r"""The Zanella–Stein operator, :math:`w(x, y) = g(p(y) / p(x))` for :math:`y \in \partial x`.
+
+    Baum, Kanagawa and Gretton (2023), section 3.
+
+    :param neighborhood: the edits; all substitutions, insertions and deletions if left out.
+    :param balancing: ``"barker"``, ``"mpf"``, ``"metropolis"`` or a function of the log-ratio.
+    """
+
+    neighborhood: Neighborhood = field(default_factory=zs)
+    balancing: str | Balancing = "barker"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "balancing", as_balancing(self.balancing))
+
+    def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
+        return self.balancing(log_ratio)  # type: ignore[operator]  # made a function in __post_init__
+
+
+@dataclass(frozen=True, eq=False)
+class TailBlockOperator(Operator):
+    r"""Jumps between a sequence and the block of all its extensions by one symbol.
+
+    With :math:`P_\uparrow(x) = \sum_s p(x \cdot s)`, a sequence is extended at rate :math:`g(P_\uparrow(x) / p(x))`, to
+    :math:`x \cdot s` with probability :math:`p(x \cdot s) / P_\uparrow(x)`, and shortened from :math:`x \cdot s` to
+    :math:`x` at rate :math:`g(p(x) / P_\uparrow(x))`. Detailed balance holds block by block. The rates average over the
+    last symbol, so for functions of the length the noise of the symbols cancels: this is the operator that sees the
+    length of sequences, which the paper's operators hardly do.
+
+    :param balancing: as for :class:`ZanellaOperator`.
+    """
+
+    balancing: str | Balancing = "barker"
+    neighborhood: Neighborhood = field(default_factory=lambda: zs(locations=1), init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "balancing", as_balancing(self.balancing))
+
+    def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
+        # With one location the three blocks are: replace the last symbol, append one, remove the last.
+        (swap, swap_ratio), (append, append_ratio), (remove, remove_ratio) = edits.with_values(log_ratio)
+        up = _logsumexp_by_owner(append_ratio, append.owner, len(sequences))
+        siblings = _logsumexp_by_owner(swap_ratio, swap.owner, len(sequences)).logaddexp(log_ratio.new_zeros(()))
+        rate_up = self.balancing(up)  # type: ignore[operator]  # made a function in __post_init__
+        share = (append_ratio - up[append.owner]).exp().nan_to_num(nan=0.0)
+        rate_down = self.balancing(remove_ratio - siblings[remove.owner])  # type: ignore[operator]
+        return torch.cat([torch.zeros_like(swap_ratio), rate_up[append.owner] * share, rate_down])
+
+
+def _logsumexp_by_owner(values: Tensor, owner: Tensor, count: int) -> Tensor:
+    """``[count]``: the log of the sum of exponentials over each owner; ``-inf`` where there is none."""
+    top = values.new_full((count,), -torch.inf).index_reduce_(0, owner, values, "amax")
+    safe = top.masked_fill(top == -torch.inf, 0.0)
+    return values.new_zeros(count).index_add_(0, owner, (values - safe[owner]).exp()).log() + safe
