@@ -59,10 +59,10 @@ def as_balancing(balancing: str | Balancing) -> Balancing:
     Traceback (most recent call last):
     ValueError: balancing: expected g(t) = t g(1/t) for every ratio t, found g(t) = 1.25e-09 and t g(1/t) = 1 at ...
     """
-    if isinstance(balancing, str):
-        if balancing not in _NAMED:
-            raise ValueError(f"balancing: expected one of {sorted(_NAMED)} or a function, found {balancing!r}")
+    if isinstance(balancing, str) and balancing in _NAMED:
         return _NAMED[balancing]
+    if isinstance(balancing, str) or not callable(balancing):
+        raise ValueError(f"balancing: expected one of {sorted(_NAMED)} or a function, found {balancing!r}")
     if balancing in _NAMED.values():
         return balancing
     _check_balance(balancing)
@@ -85,5 +85,6 @@ def _check_balance(balancing: Balancing) -> None:
     impossible = balancing(torch.tensor([-float("inf")], dtype=torch.double))
     if impossible.tolist() != [0.0]:
         raise ValueError(
-            f"balancing: expected weight 0 for a neighbor of probability 0 (log-ratio -inf), found {impossible.tolist()[0]}"
+            "balancing: expected weight 0 for a neighbor of probability 0 (log-ratio -inf), "
+            f"found {impossible.tolist()[0]}"
         )

@@ -9,7 +9,7 @@ distance d is (d+1, d+1), and any neighbor of any sequence is a splice too. Spli
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,6 +46,17 @@ class SpliceBlock:
         """The splices at the given (integer or boolean) index."""
         return SpliceBlock(self.owner[index], self.start[index], self.removed, self.inserted[index])
 
+    def symbol(self, padded: Tensor, position: int) -> Tensor:
+        """The symbol that the edited sequences have at ``position``, long ``[E]``.
+
+        :param padded: long ``[N, C]``, tokens with filler behind the end, ``C > position + removed``.
+        """
+        source = torch.where(self.start > position, position, position - self.growth).clamp_(min=0)
+        symbol = padded.reshape(-1).index_select(0, self.owner * padded.shape[1] + source)
+        for offset, arrived in enumerate(self.inserted.unbind(1)):
+            symbol = torch.where(self.start + offset == position, arrived, symbol)
+        return symbol
+
     def codes(self, padded: Tensor, margin: int, width: int, base: int) -> tuple[Tensor, Tensor]:
         r"""Codes of the windows that each splice destroys and creates.
 
@@ -60,9 +71,9 @@ class SpliceBlock:
         """
         flat = padded.reshape(-1)
         here = self.owner * padded.shape[1] + (self.start + margin)
-        left = [flat[here - offset] for offset in range(width - 1, 0, -1)]
-        middle = [flat[here + offset] for offset in range(self.removed)]
-        right = [flat[here + (self.removed + offset)] for offset in range(width - 1)]
+        left = [flat.index_select(0, here - offset) for offset in range(width - 1, 0, -1)]
+        middle = [flat.index_select(0, here + offset) for offset in range(self.removed)]
+        right = [flat.index_select(0, here + (self.removed + offset)) for offset in range(width - 1)]
         created = list(self.inserted.unbind(1))
         return _roll(left + middle + right, width, base, here), _roll(left + created + right, width, base, here)
 
@@ -100,10 +111,9 @@ class Edits:
         """Long ``[E]``: the row that each edit belongs to."""
         return torch.cat([block.owner for block in self.blocks]) if self.blocks else torch.zeros(0, dtype=torch.long)
 
-    def with_values(self, *values: Tensor) -> Iterator[tuple[SpliceBlock, *tuple[Tensor, ...]]]:
-        """The blocks, each with its part of the given ``[E]`` tensors."""
-        sizes = [len(block) for block in self.blocks]
-        return zip(self.blocks, *(value.split(sizes) for value in values), strict=True)
+    def split(self, values: Tensor) -> Sequence[Tensor]:
+        """The parts of an ``[E]`` tensor that belong to the blocks."""
+        return torch.split(values, [len(block) for block in self.blocks])
 
     def sum_by_owner(self, values: Tensor) -> Tensor:
         """Sums of ``[E]`` values over the edits of each sequence: ``[num_sequences]``."""
@@ -126,9 +136,7 @@ class Edits:
         """The edits at the given flat positions, long ``[M]`` in ascending order."""
         offsets = torch.tensor([0, *(len(block) for block in self.blocks)], device=index.device).cumsum(0)
         cuts = torch.searchsorted(index, offsets).tolist()
-        blocks = [
-            block.select(index[cuts[i] : cuts[i + 1]] - offsets[i]) for i, block in enumerate(self.blocks)
-        ]
+        blocks = [block.select(index[cuts[i] : cuts[i + 1]] - offsets[i]) for i, block in enumerate(self.blocks)]
         return Edits(tuple(block for block in blocks if len(block)), self.num_sequences)
 
     @staticmethod

@@ -71,23 +71,21 @@ class Substitutions(Neighborhood):
         return frozenset({"substitution"})
 
     def edits(self, sequences: Sequences) -> Edits:
-        related = symbol_relation(self.symbols, sequences.alphabet_size).to(sequences.device)
         owner, position = _permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
-        site, symbol = related[sequences.tokens[owner, position]].nonzero().unbind(1)
+        site, symbol = replacements(self.symbols, sequences.tokens[owner, position], sequences.alphabet_size)
         block = SpliceBlock(owner[site], position[site], 1, symbol[:, None])
         return Edits((block,), len(sequences))
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
-        related = int(symbol_relation(self.symbols, alphabet_size).sum(1).max())
-        return _reach(width, self.locations) * related
+        return _reach(width, self.locations) * _num_replacements(self.symbols, alphabet_size)
 
 
 @dataclass(frozen=True, eq=False)
 class InsertionsDeletions(Neighborhood):
     """Inserts one symbol or deletes one (ZS″); each is the way back of the other, so they come together.
 
-    Inserting ``a`` anywhere into a run of ``a``, or deleting any symbol of the run, gives one and the same sequence: only
-    the first permitted place of each run is kept, which makes the edits distinct without comparing sequences.
+    Inserting ``a`` anywhere into a run of ``a``, or deleting any symbol of the run, gives one and the same sequence:
+    only the first permitted place of each run is kept, which makes the edits distinct without comparing sequences.
 
     :param locations: an inserted symbol becomes, and a deleted symbol was, among the last ``locations`` symbols;
         ``None`` for anywhere.
@@ -155,30 +153,29 @@ class DoubleSubstitutions(Neighborhood):
         return frozenset({"double substitution"})
 
     def edits(self, sequences: Sequences) -> Edits:
-        related = symbol_relation(self.symbols, sequences.alphabet_size).to(sequences.device)
-        first, last = _permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        owners, positions = _permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
         blocks = []
         for distance in range(1, _reach(sequences.width, self.locations)):
-            inside = last + distance < sequences.lengths[first]
-            owner, start = first[inside], last[inside]
+            inside = positions + distance < sequences.lengths[owners]
+            owner, start = owners[inside], positions[inside]
             span = sequences.tokens[owner[:, None], start[:, None] + torch.arange(distance + 1, device=start.device)]
-            both = related[span[:, 0], :, None] & related[span[:, -1], None, :]
-            site, left, right = both.nonzero().unbind(1)
+            site, left = replacements(self.symbols, span[:, 0], sequences.alphabet_size)
+            pair, right = replacements(self.symbols, span[site, -1], sequences.alphabet_size)
+            site, left = site[pair], left[pair]
             inserted = torch.cat([left[:, None], span[site, 1:-1], right[:, None]], 1)
             blocks.append(SpliceBlock(owner[site], start[site], distance + 1, inserted))
         return Edits(tuple(blocks), len(sequences))
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
-        related = int(symbol_relation(self.symbols, alphabet_size).sum(1).max())
         reach = _reach(width, self.locations)
-        return reach * (reach - 1) // 2 * related**2
+        return reach * (reach - 1) // 2 * _num_replacements(self.symbols, alphabet_size) ** 2
 
 
 @dataclass(frozen=True, eq=False)
 class CustomNeighborhood(Neighborhood):
     """A neighborhood given as a function from a sequence to its neighbors.
 
-    The function must be symmetric, :func:`check_symmetric` tells; repeated neighbors and the sequence itself are left out.
+    The function must be symmetric, :func:`check_symmetric` tells. Repeats and the sequence itself are left out.
 
     :param function: takes the tuple of a sequence's symbols, gives an iterable of sequences of symbols.
 
@@ -244,33 +241,56 @@ def zs(
     return Substitutions(locations, symbols) | InsertionsDeletions(locations, insertable)
 
 
-def symbol_relation(symbols: int | Tensor | None, size: int) -> Tensor:
-    """Which symbol may replace which, as a boolean ``[S, S]`` matrix with a false diagonal.
+def replacements(symbols: int | Tensor | None, here: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Which symbols may replace each of the given ones.
 
-    :param symbols: ``None`` for the whole alphabet, a radius on the ring of codes, or a symmetric boolean matrix.
+    :param symbols: see :class:`Substitutions`.
+    :param here: long ``[P]``, codes of symbols to be replaced.
+    :returns: for every replacement the index ``0 .. P-1`` of what is replaced, and the code of the new symbol,
+        long ``[M]`` each.
     """
     if isinstance(symbols, Tensor):
-        if symbols.dtype != torch.bool or symbols.shape != (size, size):
-            raise ValueError(
-                f"symbols: expected a boolean [{size}, {size}] matrix for an alphabet of {size} symbols, "
-                f"found {symbols.dtype} {list(symbols.shape)}"
-            )
-        lopsided = symbols != symbols.T
-        if lopsided.any():
-            a, b = lopsided.nonzero()[0].tolist()
-            raise ValueError(
-                f"symbols: expected a symmetric relation, found that {a} and {b} replace each other in one direction "
-                "only; the Stein identity needs both: use (relation | relation.T)"
-            )
-        return symbols & ~torch.eye(size, dtype=torch.bool, device=symbols.device)
-    codes = torch.arange(size)
-    ahead = (codes[:, None] - codes) % size
-    distance = torch.minimum(ahead, size - ahead)
-    if symbols is None:
-        return distance > 0
-    if isinstance(symbols, bool) or not isinstance(symbols, int) or symbols < 1:
-        raise ValueError(f"symbols: expected None, a radius of at least 1 or a boolean matrix, found {symbols!r}")
-    return (distance > 0) & (distance <= symbols)
+        related = _checked_relation(symbols, size).to(here.device)
+        index, symbol = related[here].nonzero().unbind(1)
+        return index, symbol
+    steps = torch.tensor(_ring_steps(symbols, size), dtype=torch.long, device=here.device)
+    symbol = here[:, None] + steps
+    symbol -= size * (symbol >= size)
+    index = torch.arange(len(here), device=here.device)[:, None].expand_as(symbol)
+    return index.reshape(-1), symbol.view(-1)
+
+
+def _num_replacements(symbols: int | Tensor | None, size: int) -> int:
+    """The largest number of replacements that a symbol has."""
+    if isinstance(symbols, Tensor):
+        return int(_checked_relation(symbols, size).sum(1).max())
+    return len(_ring_steps(symbols, size))
+
+
+def _ring_steps(radius: int | None, size: int) -> list[int]:
+    """The steps ``1 .. size-1`` on the ring of codes that lead at most ``radius`` away, or anywhere."""
+    if radius is None:
+        return list(range(1, size))
+    if isinstance(radius, bool) or not isinstance(radius, int) or radius < 1:
+        raise ValueError(f"symbols: expected None, a radius of at least 1 or a boolean matrix, found {radius!r}")
+    return [step for step in range(1, size) if min(step, size - step) <= radius]
+
+
+def _checked_relation(relation: Tensor, size: int) -> Tensor:
+    """The relation without its diagonal, boolean ``[S, S]``."""
+    if relation.dtype != torch.bool or relation.shape != (size, size):
+        raise ValueError(
+            f"symbols: expected a boolean [{size}, {size}] matrix for an alphabet of {size} symbols, "
+            f"found {relation.dtype} {list(relation.shape)}"
+        )
+    lopsided = relation != relation.T
+    if lopsided.any():
+        a, b = lopsided.nonzero()[0].tolist()
+        raise ValueError(
+            f"symbols: expected a symmetric relation, found that {a} and {b} replace each other in one direction "
+            "only; the Stein identity needs both: use (relation | relation.T)"
+        )
+    return relation & ~torch.eye(size, dtype=torch.bool, device=relation.device)
 
 
 def check_symmetric(neighborhood: Neighborhood, sequences: Sequences) -> None:

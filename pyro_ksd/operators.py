@@ -23,10 +23,7 @@ from pyro_ksd.sequences import Sequences
 class Operator(ABC):
     """The edits to look at, and their weights given the log-ratios."""
 
-    @property
-    @abstractmethod
-    def neighborhood(self) -> Neighborhood:
-        """The neighborhood whose log-ratios the operator needs."""
+    neighborhood: Neighborhood  # its log-ratios are what the operator needs; a dataclass field of every operator
 
     @abstractmethod
     def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
@@ -79,7 +76,8 @@ class TailBlockOperator(Operator):
 
     def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
         # With one location the three blocks are: replace the last symbol, append one, remove the last.
-        (swap, swap_ratio), (append, append_ratio), (remove, remove_ratio) = edits.with_values(log_ratio)
+        swap, append, remove = edits.blocks
+        swap_ratio, append_ratio, remove_ratio = edits.split(log_ratio)
         up = _logsumexp_by_owner(append_ratio, append.owner, len(sequences))
         siblings = _logsumexp_by_owner(swap_ratio, swap.owner, len(sequences)).logaddexp(log_ratio.new_zeros(()))
         rate_up = self.balancing(up)  # type: ignore[operator]  # made a function in __post_init__
@@ -90,6 +88,6 @@ class TailBlockOperator(Operator):
 
 def _logsumexp_by_owner(values: Tensor, owner: Tensor, count: int) -> Tensor:
     """``[count]``: the log of the sum of exponentials over each owner; ``-inf`` where there is none."""
-    top = values.new_full((count,), -torch.inf).index_reduce_(0, owner, values, "amax")
+    top = values.new_full((count,), -torch.inf).scatter_reduce_(0, owner, values, "amax")
     safe = top.masked_fill(top == -torch.inf, 0.0)
     return values.new_zeros(count).index_add_(0, owner, (values - safe[owner]).exp()).log() + safe

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,7 @@ class Sequences:
                 )
         if len(self.tokens) != len(self.lengths):
             raise ValueError(
-                f"expected one length for each of the {len(self.tokens)} rows of tokens, found {len(self.lengths)} lengths"
+                f"expected one length for each of the {len(self.tokens)} rows of tokens, found {len(self.lengths)}"
             )
         _check_lengths(self.lengths, self.width)
         size = self.alphabet_size
@@ -96,10 +96,11 @@ class Sequences:
             return data
         if isinstance(data, str | bytes):
             raise ValueError(f"expected several sequences, found the single string {data!r}; pass a list of strings")
-        if not isinstance(data, Tensor | Iterable):
+        if not isinstance(data, Tensor | Iterable) or isinstance(data, Mapping):
             raise ValueError(f"expected a list of sequences or a padded array, found {type(data).__name__}")
         fixed = None if alphabet is None else _as_alphabet(alphabet)
-        array = data if isinstance(data, Tensor) else (np.asarray(data) if hasattr(data, "dtype") else None)
+        is_array = hasattr(data, "dtype") or hasattr(data, "dtypes")  # a pandas table has dtypes
+        array = data if isinstance(data, Tensor) else (np.asarray(data) if is_array else None)
         if array is not None and array.ndim == 2:
             if not isinstance(array, Tensor) and array.dtype.kind in "OUS":
                 return cls._from_rows(_strip(array.tolist(), lengths, pad), fixed, "cpu")
@@ -111,7 +112,7 @@ class Sequences:
             )
         if lengths is not None or pad is not None:
             raise ValueError("lengths= and pad= belong to padded arrays; a list of sequences needs neither")
-        return cls._from_rows(list(data), fixed, "cpu")
+        return cls._from_rows(list(data) if array is None else array.tolist(), fixed, "cpu")
 
     @classmethod
     def _from_rows(cls, rows: list[Any], alphabet: Alphabet | None, device: str) -> Sequences:
@@ -131,16 +132,18 @@ class Sequences:
 
     @classmethod
     def _from_padded(cls, array: Tensor | np.ndarray, alphabet: Alphabet | None, lengths: Any, pad: Any) -> Sequences:
-        tensor = array if isinstance(array, Tensor) else torch.as_tensor(np.ascontiguousarray(array))
-        if tensor.is_floating_point() or tensor.is_complex():
-            found = "NaN among them" if tensor.isnan().any() else f"for instance {tensor.flatten()[:1].tolist()}"
+        tensor = array if isinstance(array, Tensor) else torch.as_tensor(np.array(array, order="C"))
+        if not len(tensor):
+            raise ValueError("expected at least one sequence, found an empty data set")
+        if (tensor.is_floating_point() or tensor.is_complex()) and tensor.numel():
+            missing = tensor.isnan()
+            row, position = _first(missing) if missing.any() else (0, 0)
+            found = "NaN" if missing.any() else f"the {type(tensor[0, 0].item()).__name__} {tensor[0, 0].item()!r}"
             raise ValueError(
-                f"expected integer codes, found {tensor.dtype} values ({found}); "
+                f"sequence {row}, position {position}: found {found}, expected an integer code; "
                 "code the symbols as integers and fill the padding with an integer such as -1 (pad=-1)"
             )
         tensor = tensor.long()
-        if not len(tensor):
-            raise ValueError("expected at least one sequence, found an empty data set")
         if pad is not None and (isinstance(pad, bool) or not isinstance(pad, int | np.integer)):
             raise ValueError(f"pad: expected an integer for an integer array, found {pad!r}")
         columns = torch.arange(tensor.shape[1], device=tensor.device)
@@ -148,9 +151,7 @@ class Sequences:
             lengths = _as_lengths(lengths, len(tensor), tensor.device)
             _check_lengths(lengths, tensor.shape[1])
         elif pad is not None:
-            lengths = torch.where(tensor == pad, columns, tensor.shape[1]).amin(-1) if tensor.shape[1] else columns.new_zeros(
-                len(tensor)
-            )
+            lengths = tensor.ne(int(pad)).long().cumprod(1).sum(1)
         else:
             lengths = torch.full((len(tensor),), tensor.shape[1], device=tensor.device)
         inside = columns < lengths[:, None]
@@ -256,15 +257,25 @@ def _outside(row: int, position: int, symbol: Any, alphabet: Alphabet) -> ValueE
 
 
 def _as_alphabet(alphabet: int | Iterable[Hashable]) -> Alphabet:
-    given: Alphabet = int(alphabet) if isinstance(alphabet, int | np.integer) else tuple(alphabet)
+    if not isinstance(alphabet, int | np.integer | Iterable):
+        raise ValueError(f"alphabet: expected a number of symbols or the symbols, found {alphabet!r}")
+    given: Alphabet = int(alphabet) if isinstance(alphabet, int | np.integer) else tuple(map(_plain, alphabet))
     _check_alphabet(given)
     return given
+
+
+def _plain(symbol: Any) -> Any:
+    """A symbol without the wrapping of numpy or torch scalars, which compare or hash in other ways."""
+    return symbol.item() if isinstance(symbol, np.generic | Tensor) and symbol.ndim == 0 else symbol
 
 
 def _check_alphabet(alphabet: Alphabet) -> None:
     size = alphabet if isinstance(alphabet, int) else len(alphabet)
     if size < 1:
         raise ValueError(f"alphabet: expected at least one symbol, found {alphabet!r}")
+    for symbol in () if isinstance(alphabet, int) else alphabet:
+        if not isinstance(symbol, Hashable):
+            raise ValueError(f"alphabet: expected hashable symbols, found {symbol!r}")
     if not isinstance(alphabet, int) and len(set(alphabet)) < size:
         twice = next(symbol for symbol in alphabet if alphabet.count(symbol) > 1)
         raise ValueError(f"alphabet: expected distinct symbols, found {twice!r} more than once")
@@ -275,7 +286,7 @@ def _check_lengths(lengths: Tensor, width: int) -> None:
     if bad.any():
         row = int(bad.nonzero()[0])
         raise ValueError(
-            f"sequence {row}: found the length {int(lengths[row])}, expected 0..{width} (the number of columns of the array)"
+            f"sequence {row}: found the length {int(lengths[row])}, expected 0..{width}, the number of columns"
         )
 
 
@@ -297,7 +308,7 @@ def _check_padding(tensor: Tensor, inside: Tensor, pad: int) -> None:
 
 
 def _as_lengths(lengths: Any, count: int, device: torch.device) -> Tensor:
-    tensor = torch.as_tensor(np.asarray(lengths) if not isinstance(lengths, Tensor) else lengths, device=device)
+    tensor = torch.as_tensor(lengths if isinstance(lengths, Tensor) else np.array(lengths), device=device)
     if tensor.is_floating_point() or tensor.shape != (count,):
         raise ValueError(
             f"lengths: expected {count} integers, one for each row, found {tensor.dtype} of shape {list(tensor.shape)}"
@@ -310,9 +321,17 @@ def _strip(rows: list[list[Any]], lengths: Any, pad: Any) -> list[list[Any]]:
     if lengths is not None:
         found = _as_lengths(lengths, len(rows), torch.device("cpu"))
         _check_lengths(found, len(rows[0]) if rows else 0)
-        return [row[:length] for row, length in zip(rows, found.tolist(), strict=True)]
-    ends = [row.index(pad) if pad is not None and pad in row else len(row) for row in rows]
+        ends = found.tolist()
+    else:
+        ends = [row.index(pad) if pad is not None and pad in row else len(row) for row in rows]
     for index, (row, end) in enumerate(zip(rows, ends, strict=True)):
+        if pad is None:
+            break
+        if pad in row[:end]:
+            raise ValueError(
+                f"sequence {index}, position {row.index(pad)}: found the padding value {pad!r} inside the sequence, "
+                "expected it only behind the end; mend lengths=, or use a padding value that is no symbol"
+            )
         for position in range(end, len(row)):
             if row[position] != pad:
                 raise ValueError(
@@ -332,7 +351,7 @@ def _symbols(row: Any, index: int) -> list[Any]:
             f"sequence {index}: expected a string or a list of symbols, found {row!r}; "
             "remove or fill missing sequences before the check"
         )
-    return [symbol.item() if isinstance(symbol, np.generic) else symbol for symbol in row]
+    return list(map(_plain, row))
 
 
 def _infer_alphabet(rows: list[list[Any]]) -> Alphabet:
@@ -355,7 +374,7 @@ def _code(symbol: Any, codes: dict[Hashable, int] | None, alphabet: Alphabet | N
     if isinstance(symbol, float):
         kind = "NaN" if math.isnan(symbol) else f"the float {symbol!r}"
         raise ValueError(f"{where}: found {kind}, expected a discrete symbol; use integers or strings")
-    if symbol is None or not isinstance(symbol, Hashable):
+    if symbol is None or isinstance(symbol, Tensor) or not isinstance(symbol, Hashable):
         raise ValueError(f"{where}: found {symbol!r}, expected a hashable symbol such as an integer or a string")
     if codes is not None:
         if symbol not in codes:

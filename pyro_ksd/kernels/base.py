@@ -24,7 +24,7 @@ DEFAULT_MAX_BYTES = 2**28
 
 
 class Kernel(ABC):
-    """A positive semi-definite kernel on sequences. Kernels combine with ``+``, ``*`` and multiplication by a number."""
+    """A positive semi-definite kernel on sequences. Kernels add, multiply, and can be multiplied by a number."""
 
     @property
     def has_features(self) -> bool:
@@ -53,19 +53,21 @@ class Kernel(ABC):
         :param weights: ``[E]``, the operator's weights of the edits.
         :param max_bytes: an upper bound of the memory for one block of the kernel matrix between neighbors.
         """
+        weights = weights.double()
         items = Edits.cat([Edits.identity(sequences), edits])
         coefficients = torch.cat([-edits.sum_by_owner(weights), weights])
         lengths = items.new_lengths(sequences.lengths)
         used = coefficients.nonzero().squeeze(1)
         groups = _by_length(used, lengths) if self.zero_across_lengths else [used]
-        side = max(1, int((max_bytes / self.bytes_per_pair(sequences.width + 1)) ** 0.5))
+        width = sequences.width + max(block.growth for block in items.blocks)
+        side = max(1, int((max_bytes / self.bytes_per_pair(width)) ** 0.5))
         total = weights.new_zeros(len(sequences), len(sequences))
         for group in groups:
             blocks = [(items.select(index), coefficients[index]) for index in group.split(side)]
             for i, (left, left_weights) in enumerate(blocks):
                 x = left.apply(sequences)
                 for j, (right, right_weights) in enumerate(blocks[: i + 1]):
-                    block = self.gram(x, x if i == j else right.apply(sequences)).mul_(left_weights[:, None])
+                    block = self.gram(x, x if i == j else right.apply(sequences)) * left_weights[:, None]
                     rows = block.new_zeros(len(sequences), len(right)).index_add_(0, left.owner, block)
                     part = torch.zeros_like(total).index_add_(1, right.owner, rows.mul_(right_weights))
                     total += part if i == j else part + part.T
@@ -90,7 +92,7 @@ def _by_length(index: Tensor, lengths: Tensor) -> Sequence[Tensor]:
     """The flat positions ``index`` in groups of equal length, ascending within each."""
     order = lengths[index].argsort(stable=True)
     counts = lengths[index].bincount()
-    return index[order].split(counts[counts > 0].tolist())
+    return torch.split(index[order], counts[counts > 0].tolist())
 
 
 class FeatureKernel(Kernel):
@@ -109,7 +111,8 @@ class FeatureKernel(Kernel):
         """``ψ(x_i) = Σ_y w(x_i, y) (φ(y) - φ(x_i))``, ``[N, D]``."""
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
-        return self.features(Sequences.cat([x, y])).cross(len(x))
+        rows = torch.arange(len(x) + len(y), device=x.device)
+        return self.features(Sequences.cat([x, y])).products(rows[: len(x)], rows[len(x) :])
 
     def stein(
         self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES

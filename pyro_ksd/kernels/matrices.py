@@ -79,7 +79,7 @@ class FeatureMatrix(SteinMatrix):
     def diagonal(self) -> Tensor:
         if self.values.is_sparse:
             squares = (self.values * self.values).coalesce()
-            return torch.sparse.sum(squares, 1).to_dense()
+            return squares.values().new_zeros(len(self)).index_add_(0, squares.indices()[0], squares.values())
         return self.values.square().sum(1)
 
     def off_diagonal_form(self, weights: Tensor) -> Tensor:
@@ -90,18 +90,25 @@ class FeatureMatrix(SteinMatrix):
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """``Σ_i w_i ψ_i`` for each row of weights ``[B, N]``: ``[B, D]``."""
         if self.values.is_sparse:
-            return torch.sparse.mm(self.values.t(), weights.t()).t()
+            total: Tensor = torch.sparse.mm(self.values.t(), weights.t()).t()
+            return total
         return weights @ self.values
 
     def dense(self) -> Tensor:
-        return _product(self.values, self.values)
+        rows = torch.arange(len(self), device=self.values.device)
+        return self.products(rows, rows)
 
-    def cross(self, split: int) -> Tensor:
-        """Inner products of the first ``split`` rows with the others, ``[split, N - split]``."""
-        if self.values.is_sparse:
-            rows = torch.arange(len(self), device=self.values.device)
-            return _product(self.values.index_select(0, rows[:split]), self.values.index_select(0, rows[split:]))
-        return _product(self.values[:split], self.values[split:])
+    def products(self, left: Tensor, right: Tensor) -> Tensor:
+        """Inner products of the rows ``left`` with the rows ``right``, long ``[L]`` and ``[R]``: ``[L, R]``."""
+        a, b = self.values.index_select(0, left), self.values.index_select(0, right)
+        if not self.values.is_sparse:
+            return a @ b.t()
+        chunk = max(1, _CHUNK // max(1, self.values.shape[1]))
+        parts = [
+            torch.sparse.mm(a, b.index_select(0, rows).to_dense().t())
+            for rows in torch.arange(len(right), device=right.device).split(chunk)
+        ]
+        return torch.cat(parts, 1)
 
     def scaled(self, factor: float) -> SteinMatrix:
         return FeatureMatrix(self.values * factor**0.5, self.codes)
@@ -115,24 +122,37 @@ class FeatureMatrix(SteinMatrix):
         return FeatureMatrix(sparse.coalesce(), columns)
 
     @staticmethod
+    def side_by_side(parts: Sequence[FeatureMatrix], sizes: Sequence[int]) -> FeatureMatrix:
+        """The columns of all parts, which have the same rows; ``sizes`` are the numbers of codes of the parts."""
+        if len(parts) == 1:
+            return parts[0]
+        if all(not part.values.is_sparse for part in parts):
+            return FeatureMatrix(torch.cat([part.values for part in parts], 1))
+        entries = [part._entries() for part in parts]
+        offsets = [sum(sizes[:index]) for index in range(len(sizes))]
+        rows, values = torch.cat([row for row, _, _ in entries]), torch.cat([value for _, _, value in entries])
+        codes = torch.cat([code + offset for (_, code, _), offset in zip(entries, offsets, strict=True)])
+        return FeatureMatrix.from_entries(rows, codes, values, len(parts[0]))
+
+    def _entries(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Row, code and value of the entries that are not 0, ``[M]`` each."""
+        if self.values.is_sparse:
+            (row, column), values = self.values.indices(), self.values.values()
+        else:
+            row, column = self.values.nonzero().unbind(1)
+            values = self.values[row, column]
+        return row, column if self.codes is None else self.codes[column], values
+
+    @staticmethod
     def cat(parts: Sequence[FeatureMatrix]) -> FeatureMatrix:
         """The rows of all parts, with the columns matched by their codes."""
         if all(not part.values.is_sparse for part in parts):
             return FeatureMatrix(torch.cat([part.values for part in parts]), parts[0].codes)
-        rows, codes, values, offset = [], [], [], 0
-        for part in parts:
-            sparse = part.values.to_sparse() if not part.values.is_sparse else part.values
-            row, column = sparse.indices()
-            rows.append(row + offset)
-            codes.append(column if part.codes is None else part.codes[column])
-            values.append(sparse.values())
-            offset += len(part)
-        return FeatureMatrix.from_entries(torch.cat(rows), torch.cat(codes), torch.cat(values), offset)
-
-
-def _product(left: Tensor, right: Tensor) -> Tensor:
-    """``left rightᵀ``, dense, of two dense or two sparse matrices."""
-    return torch.sparse.mm(left, right.t()).to_dense() if left.is_sparse else left @ right.t()
+        entries = [part._entries() for part in parts]
+        offsets = [sum(map(len, parts[:index])) for index in range(len(parts))]
+        rows = torch.cat([row + offset for (row, _, _), offset in zip(entries, offsets, strict=True)])
+        codes, values = torch.cat([code for _, code, _ in entries]), torch.cat([value for _, _, value in entries])
+        return FeatureMatrix.from_entries(rows, codes, values, sum(map(len, parts)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contiguous subsequence kernel: how often each n-gram occurs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from pyro_ksd.edits import Edits, SpliceBlock
+from pyro_ksd.kernels.base import FeatureKernel
+from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.slots import Slots
+from pyro_ksd.sequences import Sequences
+
+
+@dataclass(frozen=True, eq=False)
+class ContiguousKernel(FeatureKernel):
+    r"""Compares the n-grams of two sequences, wherever they stand (CSK).
+
+    With :math:`c_u(x)` the number of windows of :math:`x` equal to the n-gram :math:`u`, the features of one length
+    :math:`t` are
+
+    .. math::
+        \varphi_u(x) = \sqrt{c_u(x) / \textstyle\sum_v c_v(x)} \quad (\text{form "sqrt"}), \qquad
+        \varphi_u(x) = c_u(x) / \sqrt{\textstyle\sum_v c_v(x)^2} \quad (\text{form "cosine"}).
+
+    A range of lengths averages the kernels of those lengths that fit into the sequence. Hence :math:`k(x, x) = 1`, or 0
+    for a sequence shorter than the shortest n-gram.
+
+    The cosine form is the one that Baum, Kanagawa and Gretton (2023) print, the square-root form the one that their
+    figures were made with.
+
+    :param length: the length ``t`` of the n-grams.
+    :param max_length: for a range of lengths ``length .. max_length``.
+    :param form: ``"sqrt"`` or ``"cosine"``.
+
+    >>> data = Sequences.of(["hallo", "hello"])
+    >>> round(ContiguousKernel(1).gram(data, data)[0, 1].item(), 12)
+    0.8
+    >>> round(ContiguousKernel(1, form="cosine").gram(data, data)[0, 1].item(), 12)  # 6/7
+    0.857142857143
+    """
+
+    length: int = 2
+    max_length: int | None = None
+    form: Literal["sqrt", "cosine"] = "sqrt"
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise ValueError(f"length: expected n-grams of at least 1 symbol, found {self.length}")
+        if self.max_length is not None and self.max_length < self.length:
+            raise ValueError(f"max_length: expected at least length = {self.length}, found {self.max_length}")
+        if self.form not in ("sqrt", "cosine"):
+            raise ValueError(f"form: expected 'sqrt' or 'cosine', found {self.form!r}")
+
+    @property
+    def lengths(self) -> range:
+        """The lengths of the n-grams."""
+        return range(self.length, (self.max_length or self.length) + 1)
+
+    def features(self, sequences: Sequences) -> FeatureMatrix:
+        parts = []
+        for length in self.lengths:
+            grams = _NGrams(sequences, Edits((), len(sequences)), length, self.form)
+            scale = self._scale(grams.energy, sequences.lengths)
+            parts.append(grams.slots.matrix(grams.transformed[:-1] * grams.slots.spread(scale)))
+        return self._side_by_side(parts, sequences.alphabet_size)
+
+    def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
+        parts = [self._stein_features(sequences, edits, weights, length) for length in self.lengths]
+        return self._side_by_side(parts, sequences.alphabet_size)
+
+    def _stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor, length: int) -> FeatureMatrix:
+        r"""The Stein features of one length, from the n-grams that each edit touches.
+
+        With :math:`\varphi_u = T(c_u)\,s`, where the scale :math:`s` depends on the sequence alone, and with the
+        changes :math:`\delta_u` of the counts,
+
+        .. math::
+            \psi_u(x) = T(c_u) \sum_y w_y (s_y - s_x) + \sum_y w_y s_y \left(T(c_u + \delta_{u,y}) - T(c_u)\right),
+
+        where the second sum has terms only for the n-grams that the edit :math:`y` touches.
+        """
+        grams = _NGrams(sequences, edits, length, self.form)
+        scale = self._scale(grams.energy, sequences.lengths)
+        common = weights.new_zeros(len(sequences))
+        psi = weights.new_zeros(grams.slots.size + 1)
+        for index, (block, weight) in enumerate(zip(edits.blocks, edits.split(weights), strict=True)):
+            slot, change, energy = grams.changes(index)
+            old = scale.index_select(0, block.owner)
+            new = self._scale(energy, sequences.lengths.index_select(0, block.owner) + block.growth)
+            common.index_add_(0, block.owner, (new - old).mul_(weight))
+            psi.index_add_(0, slot.view(-1), change.mul_(new.mul_(weight)).view(-1))
+        values = psi[:-1].addcmul_(grams.transformed[:-1], grams.slots.spread(common))
+        return grams.slots.matrix(values)
+
+    def _scale(self, energy: Tensor, lengths: Tensor) -> Tensor:
+        """What turns ``T(c_u)`` into the feature of a sequence with the given energy ``Σ T(c_u)²`` and length."""
+        if len(self.lengths) > 1:
+            fitting = (lengths - (self.length - 1)).clamp(1, len(self.lengths))
+            energy = energy * fitting
+        return energy.rsqrt().masked_fill_(energy == 0, 0.0)
+
+    def _side_by_side(self, parts: list[FeatureMatrix], alphabet_size: int) -> FeatureMatrix:
+        return FeatureMatrix.side_by_side(parts, [alphabet_size**length for length in self.lengths])
+
+
+class _NGrams:
+    """The n-grams of sequences, their counts, and how each edit changes them.
+
+    :ivar slots: the numbering of the n-grams in use.
+    :ivar transformed: double ``[size + 1]``, ``T(c_u)`` of each slot; the last slot is a bin for windows that do not
+        exist.
+    :ivar energy: double ``[N]``, ``Σ_u T(c_u)²``.
+    """
+
+    def __init__(self, sequences: Sequences, edits: Edits, length: int, form: str) -> None:
+        size = sequences.alphabet_size
+        self._length, self._blocks, self._sequence_lengths = length, edits.blocks, sequences.lengths
+        padded = pad(sequences.tokens, (length - 1, length - 1))
+        self._touched = [block.codes(padded, length - 1, length, size) for block in edits.blocks]
+        row, code = _windows(sequences, length)
+        created = [(block.owner, after) for block, (_, after) in zip(edits.blocks, self._touched, strict=True)]
+        self.slots = Slots.number([(row, code), *created], len(sequences), size**length)
+        slot = self.slots.of(row, code)
+        ones = torch.ones(len(row), dtype=torch.int32, device=row.device)
+        self._counts = ones.new_zeros(self.slots.size + 1).index_add_(0, slot, ones)
+        self._power = 0.5 if form == "sqrt" else 1.0
+        self._values = torch.arange(int(self._counts.max()) + 1, dtype=torch.double, device=row.device)
+        self.transformed = (self._values**self._power).index_select(0, self._counts)
+        energy = (self._values ** (2 * self._power - 1)).index_select(0, self._counts.index_select(0, slot))
+        self.energy = energy.new_zeros(len(sequences)).index_add_(0, row, energy)
+
+    def changes(self, index: int) -> tuple[Tensor, Tensor, Tensor]:
+        """What the edits of one block change.
+
+        :returns: the slots of the at most ``K`` n-grams that each edit touches, long ``[K, E]``; the change of
+            ``T(c_u)``, double ``[K, E]``, which is 0 for all but the first of equal n-grams; and the energies of the
+            edited sequences, double ``[E]``.
+        """
+        block, (before, after) = self._blocks[index], self._touched[index]
+        slot = torch.cat([self._existing(block, before, 0), self._existing(block, after, block.growth)])
+        delta = _net_changes(slot, len(before), self.slots.size)
+        # Counts are small integers: all their changes stand in one small table.
+        reach, counts = len(slot), self._values[:, None]
+        changed = (counts + torch.arange(-reach, reach + 1, device=slot.device)).clamp(min=0)
+        change = changed**self._power - counts**self._power
+        gain = changed ** (2 * self._power) - counts ** (2 * self._power)
+        entry = self._counts.index_select(0, slot.view(-1)).mul_(2 * reach + 1).add_(reach)
+        entry.add_(delta.view(-1).to(entry.dtype))
+        energy = self.energy.index_select(0, block.owner)
+        energy += gain.view(-1).index_select(0, entry).view(slot.shape).sum(0)
+        return slot, change.view(-1).index_select(0, entry).view(slot.shape), energy
+
+    def _existing(self, block: SpliceBlock, codes: Tensor, growth: int) -> Tensor:
+        """The slots of windows ``[K, E]`` by their codes; windows that reach over an end get the bin."""
+        from_start = (self._length - 1) - block.start
+        to_end = self._sequence_lengths.index_select(0, block.owner) + growth - block.start
+        window = torch.arange(len(codes), device=codes.device)[:, None]
+        missing = (from_start > window).logical_or_(to_end <= window)
+        return self.slots.of(block.owner, codes).masked_fill_(missing, self.slots.size)
+
+
+def _windows(sequences: Sequences, length: int) -> tuple[Tensor, Tensor]:
+    """Row and code of every window of the sequences, long ``[M]`` each."""
+    width = sequences.width - length + 1
+    if width <= 0:
+        none = sequences.lengths.new_empty(0)
+        return none, none
+    codes = sequences.tokens[:, :width].clone()
+    for offset in range(1, length):
+        codes.mul_(sequences.alphabet_size).add_(sequences.tokens[:, offset : offset + width])
+    exists = sequences.mask[:, length - 1 :]
+    return exists.nonzero()[:, 0], codes[exists]
+
+
+def _net_changes(slot: Tensor, destroyed: int, bin_slot: int) -> Tensor:
+    """By how much the count of each touched n-gram changes; ``[K, E]``.
+
+    :param slot: long ``[K, E]``; the first ``destroyed`` rows are windows that go, the others windows that come.
+    :returns: the net change at the first of equal n-grams, 0 at the others and in the bin.
+    """
+    signs = [-1] * destroyed + [1] * (len(slot) - destroyed)
+    kind = torch.int8 if len(slot) < 128 else torch.int32
+    delta = torch.tensor(signs, dtype=kind, device=slot.device)[:, None].repeat(1, slot.shape[1])
+    repeated = torch.zeros(slot.shape, dtype=torch.bool, device=slot.device)
+    for i in range(len(slot)):
+        for j in range(i):
+            equal = slot[i] == slot[j]
+            delta[j].add_(equal.view(torch.int8).to(kind), alpha=signs[i])
+            repeated[i].logical_or_(equal)
+    return delta.masked_fill_(repeated.logical_or_(slot == bin_slot), 0)

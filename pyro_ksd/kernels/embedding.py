@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels from the user's own features, a neural embedding for instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits import Edits
+from pyro_ksd.kernels.base import FeatureKernel
+from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.sequences import Sequences
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingKernel(FeatureKernel):
+    r"""The inner product of any features, :math:`k(x, y) = \langle \varphi(x), \varphi(y) \rangle`.
+
+    Nothing is known about how an edit changes the features, so the neighbors are built and embedded, a batch at a time.
+
+    :param function: takes ``N`` :class:`~pyro_ksd.sequences.Sequences`, gives their features ``[N, D]``. A sequence
+        must have the same features whatever other sequences are in the batch.
+    :param batch_size: how many sequences are embedded at once.
+
+    >>> counts = EmbeddingKernel(lambda x: torch.nn.functional.one_hot(x.tokens, 3).mul(x.mask[..., None]).sum(1))
+    >>> data = Sequences.of(["aab", "c"])
+    >>> counts.gram(data, data).tolist()
+    [[5.0, 0.0], [0.0, 1.0]]
+    """
+
+    function: Callable[[Sequences], Tensor]
+    batch_size: int = 2**14
+
+    def features(self, sequences: Sequences) -> FeatureMatrix:
+        rows = torch.arange(len(sequences), device=sequences.device).split(self.batch_size)
+        return FeatureMatrix(torch.cat([self._embed(sequences[index]) for index in rows]))
+
+    def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
+        own = self.features(sequences).values
+        psi = torch.zeros_like(own)
+        for index in torch.arange(len(edits), device=sequences.device).split(self.batch_size):
+            part = edits.select(index)
+            change = self._embed(part.apply(sequences)) - own.index_select(0, part.owner)
+            psi.index_add_(0, part.owner, change * weights[index, None])
+        return FeatureMatrix(psi)
+
+    def _embed(self, sequences: Sequences) -> Tensor:
+        with torch.no_grad():
+            values = self.function(sequences)
+        if not isinstance(values, Tensor) or values.ndim != 2 or len(values) != len(sequences):
+            found = list(values.shape) if isinstance(values, Tensor) else type(values).__name__
+            raise ValueError(f"function: expected features [{len(sequences)}, D], one row a sequence, found {found}")
+        if not values.isfinite().all():
+            row = int((~values.isfinite()).any(1).nonzero()[0])
+            raise ValueError(f"function: expected finite features, found others for {sequences.to_lists()[row]}")
+        return values.double()

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The length kernel: how long sequences are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits import Edits
+from pyro_ksd.kernels.base import FeatureKernel
+from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.sequences import Sequences
+
+
+def squared_length(lengths: Tensor) -> Tensor:
+    """``ℓ²``, the feature that sees a change of the length distribution best."""
+    return lengths.double().square()
+
+
+@dataclass(frozen=True, eq=False)
+class LengthKernel(FeatureKernel):
+    r"""The inner product of features of the length, :math:`k(x, y) = \langle f(\ell_x), f(\ell_y) \rangle`.
+
+    With the default :math:`f(\ell) = \ell^2`, :math:`k(x, x) = \ell^4`. Meant for the
+    :class:`~pyro_ksd.operators.TailBlockOperator`.
+
+    :param feature: takes lengths, long ``[N]``, gives ``[N]`` or ``[N, D]``.
+
+    >>> data = Sequences.of(["abc", "b"])
+    >>> LengthKernel().gram(data, data).tolist()
+    [[81.0, 9.0], [9.0, 1.0]]
+    """
+
+    feature: Callable[[Tensor], Tensor] = squared_length
+
+    def features(self, sequences: Sequences) -> FeatureMatrix:
+        return FeatureMatrix(self._feature(sequences.lengths))
+
+    def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
+        longest = sequences.width + max((block.growth for block in edits.blocks), default=0)
+        table = self._feature(torch.arange(max(longest, sequences.width) + 1, device=sequences.device))
+        own = sequences.lengths.index_select(0, edits.owner)
+        change = table.index_select(0, edits.new_lengths(sequences.lengths)) - table.index_select(0, own)
+        psi = table.new_zeros(len(sequences), table.shape[1])
+        return FeatureMatrix(psi.index_add_(0, edits.owner, change * weights[:, None]))
+
+    def _feature(self, lengths: Tensor) -> Tensor:
+        values = self.feature(lengths).double()
+        values = values[:, None] if values.ndim == 1 else values
+        if values.ndim != 2 or len(values) != len(lengths):
+            raise ValueError(
+                f"feature: expected [{len(lengths)}] or [{len(lengths)}, D] values for {len(lengths)} lengths, "
+                f"found shape {list(values.shape)}"
+            )
+        if not values.isfinite().all():
+            length = int(lengths[(~values.isfinite()).any(1)][0])
+            raise ValueError(f"feature: expected finite values, found others at length {length}")
+        return values

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The start kernel: how sequences begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from pyro_ksd.edits import Edits
+from pyro_ksd.kernels.base import FeatureKernel
+from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.slots import Slots
+from pyro_ksd.sequences import Sequences
+
+
+@dataclass(frozen=True, eq=False)
+class StartKernel(FeatureKernel):
+    r"""1 if two sequences begin with the same ``width`` symbols, else 0.
+
+    The feature is the one-hot code of the prefix; a sequence shorter than ``width`` has a prefix of its own kind. Hence
+    :math:`k(x, x) = 1`.
+
+    :param width: how many symbols from the start are compared.
+
+    >>> data = Sequences.of(["abc", "ab", "b"])
+    >>> StartKernel(2).gram(data, data).tolist()
+    [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    width: int = 1
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ValueError(f"width: expected a prefix of at least 1 symbol, found {self.width}")
+
+    def features(self, sequences: Sequences) -> FeatureMatrix:
+        code = self._own(sequences)
+        rows = torch.arange(len(sequences), device=code.device)
+        slots = Slots.number([(rows, code)], len(sequences), self._num_codes(sequences))
+        values = torch.zeros(slots.size, dtype=torch.double, device=code.device)
+        return slots.matrix(values.index_fill_(0, slots.of(rows, code), 1.0))
+
+    def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
+        own = self._own(sequences)
+        rows = torch.arange(len(sequences), device=own.device)
+        edited = self._edited(sequences, edits)
+        slots = Slots.number([(rows, own), (edits.owner, edited)], len(sequences), self._num_codes(sequences))
+        before = own.index_select(0, edits.owner)
+        moved = (weights * (edited != before)).to(torch.double)
+        psi = moved.new_zeros(slots.size)
+        psi.index_add_(0, slots.of(edits.owner, edited), moved)
+        psi.index_add_(0, slots.of(edits.owner, before), moved, alpha=-1)
+        return slots.matrix(psi)
+
+    def _num_codes(self, sequences: Sequences) -> int:
+        return int((sequences.alphabet_size + 1) ** self.width)
+
+    def _own(self, sequences: Sequences) -> Tensor:
+        """The codes of the prefixes, long ``[N]``; the end of the sequence counts as a symbol."""
+        tokens = pad(sequences.padded(sequences.alphabet_size), (0, self.width), value=sequences.alphabet_size)
+        return _code(tokens[:, : self.width].unbind(1), sequences.alphabet_size + 1)
+
+    def _edited(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """The codes of the prefixes of the edited sequences, long ``[E]``."""
+        size = sequences.alphabet_size
+        reach = max((block.removed for block in edits.blocks), default=0) + self.width
+        tokens = pad(sequences.padded(size), (0, reach), value=size)
+        codes = [
+            _code([block.symbol(tokens, position) for position in range(self.width)], size + 1)
+            for block in edits.blocks
+        ]
+        return torch.cat(codes) if codes else edits.owner
+
+
+def _code(symbols: list[Tensor] | tuple[Tensor, ...], base: int) -> Tensor:
+    code = symbols[0].clone()
+    for symbol in symbols[1:]:
+        code.mul_(base).add_(symbol)
+    return code

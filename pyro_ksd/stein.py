@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a model and sequences to the Stein kernel matrix of each view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits import Edits
+from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
+from pyro_ksd.kernels.matrices import SteinMatrix, cat_rows
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.operators import Operator
+from pyro_ksd.sequences import Sequences
+from pyro_ksd.views import View
+
+EDITS_PER_CHUNK = 2**17
+"""How many edits are held at once; enough to keep tensors busy, few enough to stay in the processor's cache."""
+
+
+def stein_matrices(
+    model: SequenceModel, sequences: Sequences, views: Sequence[View], max_bytes: int = DEFAULT_MAX_BYTES
+) -> list[SteinMatrix]:
+    """The Stein kernel matrices of the sequences, one for each view.
+
+    Kernels with features are computed for a chunk of sequences at a time, so that memory holds the features of all
+    sequences but never all edits. Other kernels compare every pair of neighbors and need all edits at once.
+
+    :param max_bytes: for kernels without features, see :meth:`pyro_ksd.kernels.Kernel.stein`.
+    :raises ValueError: if the model gives probability 0 to a sequence, or NaN to an edit.
+    """
+    check_possible(model, sequences)
+    found: dict[int, SteinMatrix] = {}
+    for operator in dict.fromkeys(view.operator for view in views):
+        own = [(index, view.kernel) for index, view in enumerate(views) if view.operator is operator]
+        by_features = [(index, kernel) for index, kernel in own if kernel.has_features]
+        by_pairs = [(index, kernel) for index, kernel in own if not kernel.has_features]
+        if by_features:
+            bound = max(1, operator.neighborhood.edit_bound(sequences.width, sequences.alphabet_size))
+            rows = torch.arange(len(sequences), device=sequences.device)
+            parts: list[list[SteinMatrix]] = [[] for _ in by_features]
+            for index in rows.split(max(1, EDITS_PER_CHUNK // bound)):
+                chunk = sequences[index]
+                edits, weights = weighted_edits(model, operator, chunk)
+                for part, (_, kernel) in zip(parts, by_features, strict=True):
+                    part.append(kernel.stein(chunk, edits, weights))
+            found |= {index: cat_rows(part) for part, (index, _) in zip(parts, by_features, strict=True)}
+        if by_pairs:
+            edits, weights = weighted_edits(model, operator, sequences)
+            found |= {index: kernel.stein(sequences, edits, weights, max_bytes) for index, kernel in by_pairs}
+    return [found[index] for index in range(len(views))]
+
+
+def weighted_edits(model: SequenceModel, operator: Operator, sequences: Sequences) -> tuple[Edits, Tensor]:
+    """The edits of the operator around the sequences, and their weights ``[E]``."""
+    edits = operator.neighborhood.edits(sequences)
+    log_ratio = model.log_ratio(sequences, edits).double()
+    if log_ratio.isnan().any():
+        edit = log_ratio.isnan().nonzero()[:1, 0]
+        row = int(edits.owner[edit])
+        raise ValueError(
+            f"expected a log-ratio for every edit, found NaN where sequence {row}, "
+            f"{sequences[row : row + 1].to_lists()[0]}, becomes {edits.select(edit).apply(sequences).to_lists()[0]}; "
+            "the model gives NaN there"
+        )
+    return edits, operator.weights(sequences, edits, log_ratio)
+
+
+def check_possible(model: SequenceModel, sequences: Sequences) -> None:
+    """Checks that the model gives every sequence a positive probability.
+
+    :raises ValueError: naming the sequences to which it does not: the model is wrong about them, and no test is needed
+        to say so.
+    """
+    log_joint = model.log_joint(sequences)
+    bad = (log_joint.isnan() | (log_joint == -torch.inf)).nonzero().squeeze(1)
+    if len(bad):
+        rows = bad.tolist()
+        shown = ", ".join(f"{row}: {sequences[row : row + 1].to_lists()[0]}" for row in rows[:3])
+        raise ValueError(
+            f"the model gives probability zero (or NaN) to {len(rows)} of {len(sequences)} sequences ({shown}"
+            f"{', ...' if len(rows) > 3 else ''}); it cannot have made them. Widen the model, or leave them out "
+            "to check the fit to the others"
+        )

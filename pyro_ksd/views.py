@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views: the several ways in which a model is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyro_ksd.balancing import Balancing
+from pyro_ksd.kernels.base import Kernel
+from pyro_ksd.kernels.contiguous import ContiguousKernel
+from pyro_ksd.kernels.length import LengthKernel
+from pyro_ksd.kernels.start import StartKernel
+from pyro_ksd.neighborhoods import Neighborhood, zs
+from pyro_ksd.operators import Operator, TailBlockOperator, ZanellaOperator
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One way to look at a model: what is jumped between, and how sequences are compared.
+
+    :param name: what a person calls it, such as ``"content-2"``.
+    :param operator: the Stein operator. Views that share one operator object share its edits and log-ratios.
+    :param kernel: the kernel.
+    """
+
+    name: str
+    operator: Operator
+    kernel: Kernel
+
+
+def default_views(neighborhood: Neighborhood | None = None, balancing: str | Balancing = "barker") -> list[View]:
+    """The views that together see most of what can be wrong with a sequence model.
+
+    ``content-1``, ``content-2``, ``content-3`` compare single symbols, pairs and triples wherever they stand, ``start``
+    the first symbol, ``length`` the length.
+
+    :param neighborhood: the edits of all views but ``length``; all substitutions, insertions and deletions if left out.
+    :param balancing: the balancing function of all views.
+
+    >>> [view.name for view in default_views()]
+    ['content-1', 'content-2', 'content-3', 'start', 'length']
+    """
+    operator = ZanellaOperator(neighborhood or zs(), balancing)
+    content = [View(f"content-{t}", operator, ContiguousKernel(t)) for t in (1, 2, 3)]
+    start = View("start", operator, StartKernel())
+    return [*content, start, View("length", TailBlockOperator(balancing), LengthKernel())]

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import pyro.distributions as dist
+import pytest
+import scipy.stats
+import torch
+
+from pyro_ksd.models import IndependentSequence
+from pyro_ksd.neighborhoods import zs
+from pyro_ksd.sequences import Sequences
+
+PROBS = torch.tensor([0.2, 0.3, 0.5], dtype=torch.double)
+
+
+def number(x: float) -> torch.Tensor:
+    return torch.tensor(x, dtype=torch.double)
+
+
+LAWS = {
+    "poisson": (dist.Poisson(number(2.5)), scipy.stats.poisson(2.5)),
+    "geometric": (dist.Geometric(number(0.4)), scipy.stats.geom(0.4, loc=-1)),
+    "negative binomial": (dist.NegativeBinomial(number(3.0), number(0.4)), scipy.stats.nbinom(3, 0.6)),
+    "binomial": (dist.Binomial(3, number(0.7)), scipy.stats.binom(3, 0.7)),
+    "torch": (torch.distributions.Poisson(number(1.5)), scipy.stats.poisson(1.5)),
+    "tensor": (torch.tensor([0.1, 0.0, 0.9], dtype=torch.double), scipy.stats.rv_discrete(values=([0, 2], [0.1, 0.9]))),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("minimum", [0, 2])
+def test_log_prob_against_a_loop(name, minimum):
+    law, reference = LAWS[name]
+    space = Sequences.of([list(x) for length in range(6) for x in product(range(3), repeat=length)], 3)
+    target = []
+    for x in space.to_lists():
+        terms = [reference.logpmf(len(x) - minimum), *(math.log(PROBS[symbol].item()) for symbol in x)]
+        target.append(sum(terms))
+    found = IndependentSequence(PROBS, law, minimum=minimum).log_joint(space)
+    torch.testing.assert_close(found, torch.tensor(target, dtype=torch.double), rtol=1e-12, atol=1e-12)
+
+
+def test_probabilities_of_a_length_sum_to_its_probability():
+    model = IndependentSequence(PROBS, dist.Poisson(number(2.5)))
+    for length in range(5):
+        space = Sequences.of([list(x) for x in product(range(3), repeat=length)], 3)
+        assert model.log_joint(space).exp().sum().item() == pytest.approx(
+            scipy.stats.poisson(2.5).pmf(length), abs=1e-14
+        )
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("minimum", [0, 2])
+def test_drawn_lengths(name, minimum):
+    law, reference = LAWS[name]
+    drawn = IndependentSequence(PROBS, law, minimum=minimum).draw(5000, torch.Generator().manual_seed(0))
+    error = (reference.var() / 5000) ** 0.5
+    assert drawn.lengths.min() >= minimum
+    assert drawn.lengths.double().mean().item() == pytest.approx(minimum + reference.mean(), abs=5 * error)
+    shares = drawn.tokens[drawn.mask].bincount(minlength=3) / drawn.mask.sum()
+    torch.testing.assert_close(shares.double(), PROBS, atol=5 * (0.25 / 5000) ** 0.5, rtol=0)
+
+
+def test_length_is_impossible_outside_the_support():
+    model = IndependentSequence(PROBS, dist.Binomial(1, number(0.5)), minimum=1)
+    data = Sequences.of([[0], [0, 1]], 3)
+    edits = zs().edits(data)
+    grown = edits.new_lengths(data.lengths)
+    assert model.log_joint(Sequences.of([[], [0, 0, 0]], 3)).tolist() == [-math.inf, -math.inf]
+    assert (model.log_ratio(data, edits) == -math.inf).equal((grown < 1) | (grown > 2))
+    assert {0, 3} <= set(grown.tolist())
+
+
+def test_max_length():
+    assert IndependentSequence(PROBS, torch.tensor([0.0, 0.5, 0.5]), minimum=3).event_shape == (5,)
+    assert IndependentSequence(PROBS, torch.tensor([1.0])).sample().tolist() == [-1]
+    assert IndependentSequence(PROBS, dist.Poisson(number(3.0))).event_shape == (1000,)
+    fixed = torch.tensor([0.0, 0.0, 1.0])
+    with pytest.raises(ValueError, match="6 of 6 sequences were still alive at max_length=1; raise max_length"):
+        IndependentSequence(PROBS, fixed, max_length=1).draw(6)
+    assert IndependentSequence(PROBS, fixed, max_length=2).sample((6,)).ge(0).all()
+
+
+def test_batch_comes_from_both_parameters():
+    law = dist.Geometric(torch.tensor([[0.5], [0.25]], dtype=torch.double))
+    probs = torch.tensor([[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]], dtype=torch.double)
+    model = IndependentSequence(probs, law)
+    assert model.batch_shape == (2, 3)
+    assert model.probs.shape == (2, 3, 2)
+    found = model.log_prob(torch.tensor([0])).exp()
+    target = torch.tensor([[0.25], [0.1875]], dtype=torch.double) * probs[:, 0]
+    torch.testing.assert_close(found, target)
+
+
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [
+        (
+            dist.Categorical(torch.tensor([0.5, 0.5])),
+            "length: found a Categorical, .* pass its probabilities as a tensor",
+        ),
+        (torch.distributions.Categorical(torch.tensor([0.5, 0.5])), "found a Categorical"),
+        (dist.Normal(0.0, 1.0), "over the integers from 0, found Normal with the support Real"),
+        (dist.Multinomial(2, torch.ones(2)), r"found Multinomial .* and the event shape \[2\]; pass a tensor"),
+        (3, "a tensor of the probabilities of 0, 1, ..., found int"),
+        (torch.tensor([0.5, 0.4]), r"length: .* found the sum 0.9 at index \[\]"),
+        (
+            torch.tensor([1, 0]),
+            r"length: expected a floating-point tensor of shape \[..., 2\], found torch.int64 \[2\]",
+        ),
+        (dist.Poisson(torch.ones(2)), r"found probs \[3\], length \[2\]"),
+    ],
+)
+def test_bad_length(length, message):
+    with pytest.raises(ValueError, match=message):
+        IndependentSequence(PROBS.expand(3, 3), length)
+
+
+@pytest.mark.parametrize(
+    ("probs", "minimum", "message"),
+    [
+        (PROBS, -1, "minimum: expected an integer of at least 0, found -1"),
+        (PROBS * 2, 0, r"probs: .* found the sum 2 at index \[\]; divide each row by its sum"),
+        (PROBS - 0.3, 0, r"probs: expected probabilities in 0..1, found -0.1 at index \[0\]"),
+        (torch.ones(0), 0, r"probs: expected at least one dimension, .* found \[0\]"),
+    ],
+)
+def test_bad_parameters(probs, minimum, message):
+    with pytest.raises(ValueError, match=message):
+        IndependentSequence(probs, dist.Poisson(number(1.0)), minimum=minimum)
