@@ -82,6 +82,12 @@ def _check_balance(balancing: Balancing) -> None:
             f"t g(1/t) = {float(back[at]):.3g} at t = exp({float(r[at]):.3g}); "
             "for any symmetric-in-log function h, g(t) = sqrt(t) h(t) will do"
         )
+    extreme = balancing(torch.tensor([-800.0, 800.0], dtype=torch.double))
+    if not extreme.isfinite().all():
+        raise ValueError(
+            f"balancing: expected finite weights for ratios from exp(-800) to exp(800), found {extreme.tolist()}; "
+            "compute the function in a stable way, such as r.sigmoid() for exp(r) / (1 + exp(r))"
+        )
     impossible = balancing(torch.tensor([-float("inf")], dtype=torch.double))
     if impossible.tolist() != [0.0]:
         raise ValueError(

@@ -40,7 +40,7 @@ class Neighborhood(ABC):
 
     @abstractmethod
     def edit_bound(self, width: int, alphabet_size: int) -> int:
-        """An upper bound, for planning, of the number of edits around a sequence of ``width`` symbols."""
+        """About how many edits, at the most, a sequence of ``width`` symbols has; for planning."""
 
     def __or__(self, other: Neighborhood) -> Neighborhood:
         return Union((self, other))

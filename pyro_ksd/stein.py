@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -38,11 +38,8 @@ def stein_matrices(
         by_features = [(index, kernel) for index, kernel in own if kernel.has_features]
         by_pairs = [(index, kernel) for index, kernel in own if not kernel.has_features]
         if by_features:
-            bound = max(1, operator.neighborhood.edit_bound(sequences.width, sequences.alphabet_size))
-            rows = torch.arange(len(sequences), device=sequences.device)
             parts: list[list[SteinMatrix]] = [[] for _ in by_features]
-            for index in rows.split(max(1, EDITS_PER_CHUNK // bound)):
-                chunk = sequences[index]
+            for chunk in _chunks(sequences, operator):
                 edits, weights = weighted_edits(model, operator, chunk)
                 for part, (_, kernel) in zip(parts, by_features, strict=True):
                     part.append(kernel.stein(chunk, edits, weights))
@@ -51,6 +48,17 @@ def stein_matrices(
             edits, weights = weighted_edits(model, operator, sequences)
             found |= {index: kernel.stein(sequences, edits, weights, max_bytes) for index, kernel in by_pairs}
     return [found[index] for index in range(len(views))]
+
+
+def _chunks(sequences: Sequences, operator: Operator) -> Iterator[Sequences]:
+    """The sequences in consecutive parts with about ``EDITS_PER_CHUNK`` edits each, no wider than they need to be."""
+    lengths, inverse = sequences.lengths.unique(return_inverse=True)
+    bounds = [operator.neighborhood.edit_bound(length, sequences.alphabet_size) for length in lengths.tolist()]
+    edits = torch.tensor(bounds, device=sequences.device)[inverse].cumsum(0)
+    counts = (edits // EDITS_PER_CHUNK).unique_consecutive(return_counts=True)[1]
+    for rows in torch.arange(len(sequences), device=sequences.device).split(counts.tolist()):
+        width = int(sequences.lengths[rows].max())
+        yield Sequences(sequences.tokens[rows, :width], sequences.lengths[rows], sequences.alphabet)
 
 
 def weighted_edits(model: SequenceModel, operator: Operator, sequences: Sequences) -> tuple[Edits, Tensor]:

@@ -109,7 +109,7 @@ def test_own_functions_with_the_identity(function: Callable[[Tensor], Tensor]) -
         (lambda r: r.sigmoid()[:1], "balancing: expected finite weights of at least 0, one for each log-ratio, found"),
         (lambda r: r.sigmoid()[:, None], "balancing: expected finite weights of at least 0, one for each log-ratio"),
         (
-            lambda r: r.exp() * torch.where(r < 0, torch.ones_like(r), (-r).exp()) + 0 * r,
+            lambda r: torch.where(r < 0, r.exp(), torch.ones_like(r)) + 0 * r,
             "balancing: expected weight 0 for a neighbor of probability 0 (log-ratio -inf), found nan",
         ),
         (
@@ -123,3 +123,8 @@ def test_own_functions_with_the_identity(function: Callable[[Tensor], Tensor]) -
 def test_refused(function: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         as_balancing(function)
+
+
+def test_an_unstable_function_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"finite weights for ratios from exp\(-800\) to exp\(800\), found \[0.0, nan\]"):
+        as_balancing(lambda r: r.exp() / (1 + r.exp()))

@@ -26,7 +26,7 @@ from pyro_ksd.models.distribution import (
 )
 from pyro_ksd.sequences import Sequences
 
-_PIECE = 2**14  # edits at a time: their messages stay in the cache
+_PIECE = 2**12  # edits at a time: their messages stay in the cache
 
 Message = tuple[Tensor, Tensor]
 """A non-negative vector over the states and the final one, ``[R, K + 1]``, and the logarithm of its scale, ``[R]``."""
@@ -136,13 +136,14 @@ class HiddenMarkovSequence(SequenceDistribution):
     def _block_ratio(self, block: SpliceBlock, ahead: Message, back: Message, old: Tensor, places: int) -> Tensor:
         """Messages up to the splice and from behind it stay; only the inserted symbols lie between."""
         first = block.owner * places + block.start
-        message = ahead[0][first], ahead[1][first]
+        message = ahead[0].index_select(0, first), ahead[1].index_select(0, first)
         rows = torch.zeros_like(first)
         for symbol in block.inserted.unbind(1):
             message = self._advance(message, rows, symbol)
         last = first + block.removed
-        overlap = (message[0] * back[0][last]).sum(-1)
-        return subtract(safe_log(overlap) + message[1] + back[1][last], old[block.owner])
+        overlap = (message[0] * back[0].index_select(0, last)).sum(-1)
+        new = safe_log(overlap) + message[1] + back[1].index_select(0, last)
+        return subtract(new, old.index_select(0, block.owner))
 
     def _forward(self, tokens: Tensor, rows: Tensor) -> Iterator[Message]:
         """The messages before each position, ``T + 1`` in all; they stay as they are behind the end."""
@@ -168,7 +169,8 @@ class HiddenMarkovSequence(SequenceDistribution):
             yield message
 
     def _advance(self, message: Message, rows: Tensor, symbol: Tensor) -> Message:
-        emitted = message[0][:, :-1] * self._by_symbol[rows, symbol]
+        emission = self._by_symbol.flatten(0, 1).index_select(0, rows * self.alphabet_size + symbol)
+        emitted = message[0][:, :-1] * emission
         if len(self._moves) == 1:
             return _rescaled(emitted @ self._moves[0], message[1])
         return _rescaled((emitted[:, None] @ self._moves[rows]).squeeze(1), message[1])

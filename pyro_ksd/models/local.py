@@ -74,8 +74,9 @@ class LocalSequence(SequenceDistribution):
         before, after = block.codes(padded, self.order, self.order + 1, self.alphabet_size + 1)
         old, new = self._total(before), self._total(after)
         if terms is not None:
-            own = lengths[block.owner]
-            old, new = old + terms[own], new + terms[own + block.growth]
+            own = lengths.index_select(0, block.owner)
+            old = old + terms.index_select(0, own)
+            new = new + terms.index_select(0, own + block.growth)
         return subtract(new, old)
 
     def _total(self, codes: Tensor) -> Tensor:

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""The Stein identity :math:`\sum_x p(x) (A_p \varphi)(x) = 0`, by exact enumeration of all sequences."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pyro.distributions as dist
+import pytest
+import torch
+from torch import Tensor
+
+from pyro_ksd.kernels import (
+    ContiguousKernel,
+    CyclicGaussianKernel,
+    DiracKernel,
+    EmbeddingKernel,
+    GapWeightedKernel,
+    HammingKernel,
+    IMQHammingKernel,
+    LengthKernel,
+    StartKernel,
+)
+from pyro_ksd.kernels.matrices import FeatureMatrix, SteinMatrix, SumMatrix
+from pyro_ksd.models import (
+    HiddenMarkovSequence,
+    IndependentSequence,
+    LinearChainMRF,
+    MarkovSequence,
+    SequenceDistribution,
+)
+from pyro_ksd.neighborhoods import (
+    CustomNeighborhood,
+    DoubleSubstitutions,
+    InsertionsDeletions,
+    Neighborhood,
+    Substitutions,
+    zs,
+)
+from pyro_ksd.operators import Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.sequences import Sequences
+from pyro_ksd.stein import stein_matrices
+from pyro_ksd.views import View
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.rand(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(seed + sum(shape)))
+
+
+def simplex(*shape: int) -> Tensor:
+    return random(*shape) / random(*shape).sum(-1, keepdim=True)
+
+
+def bounded_chain(order: int, size: int) -> MarkovSequence:
+    """A chain that stops for certain once its context is full, so that no sequence is longer than its order."""
+    table = random(*[size + 1] * (order + 1))
+    table[(size,) * (order + 1)] = 0.0  # never empty
+    table[(slice(0, size),) * order] = torch.eye(size + 1, dtype=torch.double)[size]
+    return MarkovSequence(table / table.sum(-1, keepdim=True), order=order, max_length=order)
+
+
+def climbing_chain(size: int) -> MarkovSequence:
+    """A first-order chain whose symbols only grow: most edits lead to impossible sequences."""
+    climb = torch.ones(size, size, dtype=torch.double).triu(1) * random(size, size)
+    climb[-1, 0] = 1.0  # never used: the last symbol always stops
+    stop = torch.full((size,), 0.3, dtype=torch.double)
+    stop[-1] = 1.0
+    return MarkovSequence.from_transitions(simplex(size), climb / climb.sum(-1, keepdim=True), stop, max_length=size)
+
+
+def climbing_hmm(states: int, size: int) -> HiddenMarkovSequence:
+    """A hidden Markov model whose states only grow, so that no sequence is longer than their number."""
+    climb = torch.ones(states, states, dtype=torch.double).triu(1) * random(states, states)
+    climb[-1, 0] = 1.0  # never used: the last state always stops
+    stop = random(states)
+    stop[-1] = 1.0
+    initial, emission = simplex(states), simplex(states, size)
+    return HiddenMarkovSequence(initial, climb / climb.sum(-1, keepdim=True), emission, stop, max_length=states)
+
+
+SIZE = 3
+# Each model with the length of its longest sequence: for the last two, of the longest that matters to 1e-14.
+MODELS: dict[str, tuple[SequenceDistribution, int]] = {
+    "chain of order 2": (bounded_chain(2, SIZE), 2),
+    "chain of order 3": (bounded_chain(3, SIZE), 3),
+    "climbing chain": (climbing_chain(4), 4),
+    "hidden Markov": (climbing_hmm(4, SIZE), 4),
+    "MRF": (LinearChainMRF(random(SIZE, SIZE), random(SIZE), max_length=4), 4),
+    "MRF with a ban": (LinearChainMRF(random(SIZE, SIZE).fill_diagonal_(-torch.inf), max_length=4), 4),
+    "independent, tabulated": (IndependentSequence(simplex(SIZE), simplex(5)), 4),
+    "independent, Poisson": (IndependentSequence(simplex(2), dist.Poisson(torch.tensor(0.1).double())), 9),
+    "independent, geometric": (IndependentSequence(simplex(2), dist.Geometric(torch.tensor(0.98).double())), 9),
+}
+
+NEIGHBORHOODS: dict[str, Neighborhood] = {
+    "zs": zs(),
+    "zs, 1 location": zs(1),
+    "zs, 2 locations": zs(2),
+    "substitutions": Substitutions(),
+    "substitutions on the ring": Substitutions(symbols=1),
+    "insertions and deletions": InsertionsDeletions(),
+    "restricted insertions": zs(insertable=[1]),
+    "double substitutions": zs() | DoubleSubstitutions(),
+    "overlapping union": zs(1) | zs(2) | Substitutions(),
+    "reversal": zs() | CustomNeighborhood(lambda x: [x[::-1]]),
+}
+
+OPERATORS: dict[str, Operator] = {
+    f"{name}, {balancing}": ZanellaOperator(neighborhood, balancing)
+    for (name, neighborhood), balancing in product(NEIGHBORHOODS.items(), ["barker", "mpf", "metropolis"])
+} | {f"tail block, {balancing}": TailBlockOperator(balancing) for balancing in ["barker", "mpf", "metropolis"]}
+
+FEATURE_KERNELS = [
+    *(ContiguousKernel(t, form=form) for t in (1, 2, 3) for form in ("sqrt", "cosine")),  # type: ignore[arg-type]
+    ContiguousKernel(1, 3),
+    ContiguousKernel(2, 4, form="cosine"),
+    StartKernel(),
+    StartKernel(2),
+    LengthKernel(),
+    EmbeddingKernel(lambda x: torch.stack([x.tokens.sum(1).double().sin(), x.lengths.double().cos()], 1)),
+    2.0 * ContiguousKernel(2) + StartKernel(),
+]
+PAIRWISE_KERNELS = [
+    HammingKernel(),
+    IMQHammingKernel(),
+    CyclicGaussianKernel(),
+    DiracKernel(),
+    DiracKernel(on="length"),
+    GapWeightedKernel(),
+    HammingKernel() * StartKernel() + 0.5 * DiracKernel(),
+]
+
+
+def space(model: SequenceDistribution, longest: int) -> tuple[Sequences, Tensor]:
+    """All possible sequences up to the longest, and their probabilities ``[N]``."""
+    codes = range(model.alphabet_size)
+    everything = Sequences.of([x for t in range(longest + 1) for x in product(codes, repeat=t)], model.alphabet_size)
+    log_p = model.log_joint(everything)
+    return everything[log_p > -torch.inf], log_p[log_p > -torch.inf].exp()
+
+
+def largest_mean(matrix: SteinMatrix, p: Tensor) -> float:
+    """The largest absolute value of a mean feature under ``p``."""
+    if isinstance(matrix, SumMatrix):
+        return max(largest_mean(part, p) for part in matrix.parts)
+    assert isinstance(matrix, FeatureMatrix)
+    return max(matrix.weighted_sum(p[None])[0].abs().tolist(), default=0.0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_space_is_whole(name: str) -> None:
+    _, p = space(*MODELS[name])
+    assert float(p.sum()) == pytest.approx(1.0, abs=1e-13)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("name", MODELS)
+def test_stein_features_have_mean_zero(name: str, operator: str) -> None:
+    sequences, p = space(*MODELS[name])
+    views = [View(str(index), OPERATORS[operator], kernel) for index, kernel in enumerate(FEATURE_KERNELS)]
+    matrices = stein_matrices(MODELS[name][0], sequences, views)
+    for kernel, matrix in zip(FEATURE_KERNELS, matrices, strict=True):
+        assert largest_mean(matrix, p) < 1e-12, kernel
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("name", ["chain of order 2", "MRF with a ban", "hidden Markov"])
+def test_stein_gram_has_mean_zero(name: str, operator: str) -> None:
+    model = LinearChainMRF(random(2, 2).fill_diagonal_(-torch.inf), max_length=4) if "ban" in name else MODELS[name][0]
+    if name == "hidden Markov":
+        model = climbing_hmm(3, 2)
+    sequences, p = space(model, 4)
+    views = [View(str(index), OPERATORS[operator], kernel) for index, kernel in enumerate(PAIRWISE_KERNELS)]
+    for kernel, matrix in zip(PAIRWISE_KERNELS, stein_matrices(model, sequences, views), strict=True):
+        assert (matrix.dense() @ p).abs().max() < 1e-12, kernel
+
+
+def test_a_wrong_model_or_an_asymmetric_neighborhood_breaks_the_identity() -> None:
+    sequences, p = space(*MODELS["MRF"])
+    other = LinearChainMRF(random(SIZE, SIZE, seed=1), random(SIZE, seed=1), max_length=4)
+    view = View("", ZanellaOperator(), ContiguousKernel(2))
+    assert largest_mean(stein_matrices(other, sequences, [view])[0], p) > 1e-3
+    lopsided = ZanellaOperator(CustomNeighborhood(lambda x: [(*x, 0)]))
+    view = View("", lopsided, ContiguousKernel(2))
+    assert largest_mean(stein_matrices(MODELS["MRF"][0], sequences, [view])[0], p) > 1e-3
