@@ -30,5 +30,5 @@ def min_p(observed: Tensor, null: Tensor) -> tuple[Tensor, Tensor]:
     ordered = pool.sort(0).values
     below = torch.searchsorted(ordered.t().contiguous(), (pool - tolerance).t().contiguous()).t()
     smallest = (len(pool) - below).amin(1)
-    overall = (smallest <= smallest[0]).sum() / len(pool)
+    overall = (smallest <= smallest[0]).sum().double() / len(pool)
     return p_value(observed, null), overall

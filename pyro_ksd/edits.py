@@ -137,7 +137,7 @@ class Edits:
         offsets = torch.tensor([0, *(len(block) for block in self.blocks)], device=index.device).cumsum(0)
         cuts = torch.searchsorted(index, offsets).tolist()
         blocks = [block.select(index[cuts[i] : cuts[i + 1]] - offsets[i]) for i, block in enumerate(self.blocks)]
-        return Edits(tuple(block for block in blocks if len(block)), self.num_sequences)
+        return Edits(tuple(blocks), self.num_sequences)
 
     @staticmethod
     def identity(sequences: Sequences) -> Edits:

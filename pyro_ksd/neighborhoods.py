@@ -195,7 +195,7 @@ class CustomNeighborhood(Neighborhood):
         found = [list(map(list, self.function(tuple(sequence)))) for sequence in sequences.to_lists()]
         owner = [row for row, neighbors in enumerate(found) for _ in neighbors]
         if not owner:
-            return Edits((), len(sequences))
+            return Edits.identity(sequences).select(sequences.lengths[:0])
         neighbors = Sequences.of([y for ys in found for y in ys], sequences.alphabet).to(sequences.device)
         return Edits.between(sequences, torch.tensor(owner, device=sequences.device), neighbors)
 

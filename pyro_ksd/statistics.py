@@ -52,7 +52,7 @@ def p_value(observed: Tensor, null: Tensor) -> Tensor:
     0.75
     """
     tolerance = TIE_TOLERANCE * torch.maximum(observed.abs(), null.abs().amax(0))
-    return (1 + (null >= observed - tolerance).sum(0)) / (len(null) + 1)
+    return (1 + (null >= observed - tolerance).sum(0)).double() / (len(null) + 1)
 
 
 def _ones(matrix: SteinMatrix) -> Tensor:

@@ -126,5 +126,7 @@ def test_refused(function: Any, message: str) -> None:
 
 
 def test_an_unstable_function_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"finite weights for ratios from exp\(-800\) to exp\(800\), found \[0.0, nan\]"):
+    with pytest.raises(
+        ValueError, match=r"finite weights for ratios from exp\(-800\) to exp\(800\), found \[0.0, nan\]"
+    ):
         as_balancing(lambda r: r.exp() / (1 + r.exp()))

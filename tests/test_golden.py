@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from benchmarks.golden import errors
 
 FILE = Path(__file__).parent / "golden" / "stein_golden.json"
@@ -41,4 +42,4 @@ def test_command_accepts_right_values_and_refuses_wrong_ones(tmp_path: Path) -> 
     assert good.returncode == 0
     assert "1 cases, largest relative error" in good.stdout
     assert bad.returncode == 1
-    assert "above 1e-9" in bad.stdout
+    assert "above 1e-09" in bad.stdout

@@ -29,6 +29,9 @@ class KernelSum(Kernel):
     def zero_across_lengths(self) -> bool:
         return all(part.zero_across_lengths for part in self.parts)
 
+    def bytes_per_pair(self, width: int) -> int:
+        return sum(part.bytes_per_pair(width) for part in self.parts)
+
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         return torch.stack([part.gram(x, y) for part in self.parts]).sum(0)
 

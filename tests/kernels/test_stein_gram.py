@@ -229,6 +229,7 @@ def test_combined_kernels_know_across_which_lengths_they_vanish():
 def test_combined_kernels_need_the_memory_of_their_parts():
     width = 50
     assert (GAP * IMQ).bytes_per_pair(width) >= GAP.bytes_per_pair(width) + 8
+    assert (GAP + IMQ).bytes_per_pair(width) >= GAP.bytes_per_pair(width) + 8
     assert (2.0 * GAP).bytes_per_pair(width) >= GAP.bytes_per_pair(width)
 
 

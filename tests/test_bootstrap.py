@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+import torch
+from example_models import random_walk
+
+from pyro_ksd.bootstrap import multinomial, parametric_bootstrap, rademacher, wild_bootstrap
+from pyro_ksd.kernels import ContiguousKernel, HammingKernel
+from pyro_ksd.kernels.matrices import FeatureMatrix, GramMatrix
+from pyro_ksd.operators import ZanellaOperator
+from pyro_ksd.statistics import u_statistic
+from pyro_ksd.stein import stein_matrices
+from pyro_ksd.views import View, default_views
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_rademacher_weights_are_fair_signs() -> None:
+    signs = rademacher(2000, 50, seeded())
+    assert signs.dtype == torch.double
+    assert set(signs.flatten().tolist()) == {-1.0, 1.0}
+    assert abs(float(signs.mean())) < 4 / 100_000**0.5
+    assert abs(float((signs[:, 0] * signs[:, 1]).mean())) < 4 / 2000**0.5
+
+
+def test_multinomial_weights_are_centered_counts() -> None:
+    weights = multinomial(4000, 8, seeded())
+    assert not weights.sum(1).any()
+    assert (weights >= -1).all()
+    assert weights.var(0, correction=0).tolist() == pytest.approx([7 / 8] * 8, rel=0.12)
+    assert float((weights[:, 0] * weights[:, 1]).mean()) == pytest.approx(-1 / 8, abs=0.06)
+
+
+@pytest.mark.parametrize("weights", [rademacher, multinomial])
+def test_wild_draws_use_the_same_weights_for_all_views(weights: object) -> None:
+    psi = torch.randn(6, 3, dtype=torch.double, generator=seeded())
+    matrices = [FeatureMatrix(psi), GramMatrix(psi @ psi.T)]
+    null = wild_bootstrap(matrices, 20, seeded(1), weights=weights)  # type: ignore[arg-type]
+    assert null.shape == (20, 2)
+    torch.testing.assert_close(null[:, 0], null[:, 1], rtol=1e-12, atol=1e-13)
+    drawn = weights(20, 6, seeded(1))  # type: ignore[operator]
+    h = psi @ psi.T
+    expected = [sum(w[i] * w[j] * h[i, j] for i in range(6) for j in range(6) if i != j) / 30 for w in drawn]
+    assert null[:, 0].tolist() == pytest.approx([float(value) for value in expected])
+
+
+def test_wild_draws_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = FeatureMatrix(torch.randn(6, 3, dtype=torch.double, generator=seeded()))
+    whole = wild_bootstrap([matrix], 50, seeded(1))
+    monkeypatch.setattr("pyro_ksd.bootstrap._CHUNK", 6 * 7)
+    torch.testing.assert_close(wild_bootstrap([matrix], 50, seeded(1)), whole, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("num_draws", [3, 70])
+def test_parametric_draws_are_statistics_of_drawn_data_sets(num_draws: int) -> None:
+    model = random_walk()
+    operator = ZanellaOperator()
+    views = [*default_views(), View("Hamming", operator, HammingKernel()), View("2", operator, ContiguousKernel(2))]
+    if num_draws > 10:
+        views = default_views()
+    null = parametric_bootstrap(model, 4, views, num_draws, seeded())
+    generator = seeded()
+    expected = []
+    for together in [num_draws] if num_draws <= 64 else [64, num_draws - 64]:
+        data = model.draw(4 * together, generator)
+        for first in range(0, len(data), 4):
+            expected.append([float(u_statistic(m)) for m in stein_matrices(model, data[first : first + 4], views)])
+    torch.testing.assert_close(null, torch.tensor(expected, dtype=torch.double), rtol=1e-9, atol=1e-12)
+
+
+def test_progress_can_be_seen_and_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
+    model, matrix = random_walk(), FeatureMatrix(torch.eye(3, dtype=torch.double))
+    wild_bootstrap([matrix], 5, seeded())
+    parametric_bootstrap(model, 3, default_views()[:1], 2, seeded())
+    assert capsys.readouterr().err == ""
+    wild_bootstrap([matrix], 5, seeded(), progress=True)
+    assert "wild bootstrap: 100%" in capsys.readouterr().err
+    parametric_bootstrap(model, 3, default_views()[:1], 2, seeded(), progress=True)
+    assert "parametric bootstrap: 100%" in capsys.readouterr().err
+
+
+def test_one_sequence_is_too_few() -> None:
+    with pytest.raises(ValueError, match="at least 2 sequences, found 1"):
+        wild_bootstrap([FeatureMatrix(torch.ones(1, 2, dtype=torch.double))], 5, seeded())
+    with pytest.raises(ValueError, match="at least 2 sequences, found 1"):
+        parametric_bootstrap(random_walk(), 1, default_views(), 5, seeded())

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyro_ksd.kernels.matrices import FeatureMatrix, GramMatrix, SteinMatrix, SumMatrix, cat_rows
+from pyro_ksd.statistics import p_value, u_statistic, v_statistic, weighted_u_statistics
+
+PSI = torch.randn(7, 4, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+PSI[:, 2] = 0.0
+PSI[3] = 0.0
+
+
+def sparse(psi: Tensor) -> FeatureMatrix:
+    row, code = psi.nonzero().unbind(1)
+    return FeatureMatrix.from_entries(row, code * 10**15, psi[row, code], len(psi))
+
+
+MATRICES: dict[str, SteinMatrix] = {
+    "features": FeatureMatrix(PSI),
+    "sparse features": sparse(PSI),
+    "gram": GramMatrix(PSI @ PSI.T),
+    "sum": SumMatrix((FeatureMatrix(PSI[:, :2]), GramMatrix(PSI[:, 2:] @ PSI[:, 2:].T))),
+    "scaled": FeatureMatrix(PSI / 2).scaled(4.0),
+    "scaled sparse": sparse(PSI / 2).scaled(4.0),
+    "scaled sum": SumMatrix((FeatureMatrix(PSI / 2), GramMatrix(0 * PSI @ PSI.T))).scaled(4.0),
+    "rows put together": cat_rows([FeatureMatrix(PSI[:3]), FeatureMatrix(PSI[3:])]),
+    "sparse rows put together": cat_rows([sparse(PSI[:3]), sparse(PSI[3:])]),
+    "sums put together": cat_rows(
+        [SumMatrix((FeatureMatrix(rows[:, :2]), FeatureMatrix(rows[:, 2:]))) for rows in PSI.split([2, 5])]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_statistics_against_double_loops(name: str) -> None:
+    matrix, h = MATRICES[name], (PSI @ PSI.T).tolist()
+    pairs = [(i, j) for i in range(7) for j in range(7)]
+    u = sum(h[i][j] for i, j in pairs if i != j) / 42
+    v = sum(h[i][j] for i, j in pairs) / 49
+    assert float(u_statistic(matrix)) == pytest.approx(u, rel=1e-12)
+    assert float(v_statistic(matrix)) == pytest.approx(v, rel=1e-12)
+    weights = torch.tensor([[1, -1, 1, 1, -1, -1, 1], [2, 0, -1, 3, 0, 1, 0.5]], dtype=torch.double)
+    expected = [sum(w[i] * w[j] * h[i][j] for i, j in pairs if i != j) / 42 for w in weights.tolist()]
+    assert weighted_u_statistics(matrix, weights).tolist() == pytest.approx(expected, rel=1e-12)
+    torch.testing.assert_close(matrix.dense(), PSI @ PSI.T, rtol=1e-12, atol=1e-13)
+
+
+def test_dense_and_sparse_rows_put_together_match_their_codes() -> None:
+    one = FeatureMatrix(torch.tensor([[1.0, 0.0, 2.0]], dtype=torch.double))
+    other = FeatureMatrix.from_entries(
+        torch.tensor([0, 0]), torch.tensor([2, 7]), torch.tensor([3.0, 4.0], dtype=torch.double), 1
+    )
+    together = FeatureMatrix.cat([one, other])
+    assert together.codes is not None
+    assert together.codes.tolist() == [0, 2, 7]
+    assert together.values.to_dense().tolist() == [[1, 2, 0], [0, 3, 4]]
+
+
+def test_many_rows_of_weights_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = torch.randn(50, 7, dtype=torch.double, generator=torch.Generator().manual_seed(1))
+    whole = {name: matrix.off_diagonal_form(weights) for name, matrix in MATRICES.items()}
+    monkeypatch.setattr("pyro_ksd.kernels.matrices._CHUNK", 20)
+    for name, matrix in MATRICES.items():
+        torch.testing.assert_close(matrix.off_diagonal_form(weights), whole[name], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(matrix.dense(), PSI @ PSI.T, rtol=1e-12, atol=1e-13)
+
+
+def test_one_sequence_has_no_u_statistic() -> None:
+    with pytest.raises(ValueError, match="expected at least 2 sequences, found 1; the statistic compares pairs"):
+        u_statistic(FeatureMatrix(PSI[:1]))
+
+
+def test_overflow_is_an_error_and_not_nan() -> None:
+    with pytest.raises(ValueError, match=r"the statistic overflows.*use a bounded balancing function"):
+        u_statistic(FeatureMatrix(PSI * 1e173))
+
+
+def test_p_value_counts_itself_and_is_never_zero() -> None:
+    null = torch.arange(99, dtype=torch.double)
+    assert float(p_value(torch.tensor(1000.0).double(), null)) == pytest.approx(0.01)
+    assert float(p_value(torch.tensor(-1.0).double(), null)) == pytest.approx(1.0)
+    assert float(p_value(torch.tensor(94.0).double(), null)) == pytest.approx(0.06)
+
+
+def test_ties_count_although_their_last_bits_differ() -> None:
+    observed = torch.tensor(0.1 + 0.2, dtype=torch.double)
+    null = torch.full((9,), 0.3, dtype=torch.double)
+    assert float(observed) > 0.3
+    assert float(p_value(observed, null)) == 1.0
+    assert float(p_value(observed + 1e-6, null)) == pytest.approx(0.1)
+
+
+def test_p_values_of_several_views() -> None:
+    null = torch.tensor([[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]], dtype=torch.double)
+    assert p_value(torch.tensor([2.5, 4.0]).double(), null).tolist() == [0.5, 1.0]

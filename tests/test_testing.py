@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from example_models import Unsampled, random_walk
+
+from pyro_ksd.edits import Edits
+from pyro_ksd.kernels import ContiguousKernel, HammingKernel
+from pyro_ksd.operators import ZanellaOperator
+from pyro_ksd.sequences import Sequences
+from pyro_ksd.stein import check_possible, stein_matrices
+from pyro_ksd.testing import goodness_of_fit
+from pyro_ksd.views import View, default_views
+
+
+def data(hold: float = 0.0, num: int = 20, seed: int = 1) -> Sequences:
+    return random_walk(hold=hold).draw(num, torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("bootstrap", ["parametric", "wild"])
+def test_finds_a_wrong_model_and_keeps_a_right_one(bootstrap: Any) -> None:
+    model = random_walk()
+    wrong = goodness_of_fit(model, data(hold=0.6, num=40), default_views(), bootstrap=bootstrap, num_bootstrap=199)
+    right = goodness_of_fit(model, data(num=40), default_views(), bootstrap=bootstrap, num_bootstrap=199)
+    assert wrong.p_value_overall <= 0.02
+    assert right.p_value_overall > 0.05
+    assert wrong.kind == bootstrap
+    assert wrong.null.shape == (199, 5)
+    assert wrong.views == ("content-1", "content-2", "content-3", "start", "length")
+
+
+def test_one_view_is_the_plain_test_of_the_paper() -> None:
+    view = View("bigrams", ZanellaOperator(), ContiguousKernel(2))
+    found = goodness_of_fit(random_walk(), data(), [view], num_bootstrap=50)
+    assert found.p_value_overall == pytest.approx(float(found.p_value[0]))
+    expected = (1 + int((found.null >= found.statistic).sum())) / 51
+    assert found.p_value_overall == pytest.approx(expected)
+
+
+def test_auto_is_parametric_for_few_sequences_of_a_model_that_can_be_sampled() -> None:
+    model, views = random_walk(), default_views()[:1]
+    assert goodness_of_fit(model, data(num=99), views, num_bootstrap=3).kind == "parametric"
+    assert goodness_of_fit(model, data(num=100), views, num_bootstrap=3).kind == "wild"
+    assert goodness_of_fit(Unsampled(model), data(num=10), views, num_bootstrap=3).kind == "wild"
+
+
+@pytest.mark.parametrize("bootstrap", ["parametric", "wild"])
+def test_seeds_give_the_same_result_on_one_and_on_several_threads(bootstrap: Any) -> None:
+    views = [*default_views(), View("Hamming", ZanellaOperator(), HammingKernel())]
+
+    def run(seed: int) -> Any:
+        return goodness_of_fit(random_walk(), data(num=12), views, bootstrap=bootstrap, num_bootstrap=30, seed=seed)
+
+    threads = torch.get_num_threads()
+    state = torch.get_rng_state()
+    try:
+        torch.set_num_threads(1)
+        one = run(3)
+        torch.set_num_threads(4)
+        several = run(3)
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.testing.assert_close(one.null, several.null, rtol=1e-10, atol=1e-12)
+    assert one.p_value.tolist() == several.p_value.tolist()
+    assert one.p_value_overall == several.p_value_overall
+    assert not torch.allclose(run(4).null, one.null)
+
+
+def test_chunks_of_sequences_do_not_change_the_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, sequences, views = random_walk(), data(num=15), default_views()
+    whole = stein_matrices(model, sequences, views)
+    monkeypatch.setattr("pyro_ksd.stein.EDITS_PER_CHUNK", 100)
+    for a, b in zip(whole, stein_matrices(model, sequences, views), strict=True):
+        torch.testing.assert_close(a.dense(), b.dense(), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"views": []}, "views: expected at least one view and distinct names, found []"),
+        ({"views": default_views()[:1] * 2}, "distinct names, found ['content-1', 'content-1']"),
+        ({"num_bootstrap": 0}, "num_bootstrap: expected at least 1 null draw, found 0"),
+        ({"bootstrap": "tame"}, "bootstrap: expected 'auto', 'parametric' or 'wild', found 'tame'"),
+        ({"sequences": data(num=1)}, "expected at least 2 sequences, found 1"),
+        (
+            {"model": Unsampled(random_walk()), "bootstrap": "parametric"},
+            "expected a model with a draw() method for the parametric bootstrap, found Unsampled without one; use",
+        ),
+        (
+            {"sequences": Sequences.of([[0, 1], [2]])},
+            "expected sequences over the model's 5 symbols, found an alphabet of 3; state it in Sequences.of(",
+        ),
+        (
+            {"sequences": Sequences.of([[0, 1], [], [2], []], 5)},
+            "the model gives probability zero (or NaN) to 2 of 4 sequences (1: [], 3: []); it cannot have made them",
+        ),
+    ],
+)
+def test_refuses(arguments: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"model": random_walk(), "sequences": data(), "views": default_views()[:1]} | arguments
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        goodness_of_fit(**given)
+    assert message in str(error.value)
+
+
+class Broken(Unsampled):
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> torch.Tensor:
+        ratio = super().log_ratio(sequences, edits)
+        ratio[edits.owner == 1] = torch.nan
+        return ratio
+
+
+def test_nan_from_the_model_is_an_error_that_shows_the_edit() -> None:
+    sequences = Sequences.of([[0, 1], [2]], 5)
+    with pytest.raises(
+        ValueError, match=r"found NaN where sequence 1, \[2\], becomes \[3\]; the model gives NaN there"
+    ):
+        stein_matrices(Broken(random_walk()), sequences, default_views())
+
+
+def test_possible_sequences_pass() -> None:
+    check_possible(random_walk(), data())
