@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from itertools import pairwise
 
 import torch
 
@@ -45,7 +46,7 @@ def loop_log_prob(model: MarkovSequence) -> oracle.LogProb:
 
     def log_prob(x: oracle.Codes) -> float:
         path = (SYMBOLS, *x, SYMBOLS)
-        return math.fsum(table[a][b] for a, b in zip(path, path[1:], strict=False)) if x else -math.inf
+        return math.fsum(table[a][b] for a, b in pairwise(path)) if x else -math.inf
 
     return log_prob
 
@@ -60,9 +61,7 @@ def features(length: int, t: int) -> tuple[float, float, float]:
     x = tuple(data.tokens[0].tolist())
     log_prob, around = loop_log_prob(model), oracle.neighbors(x, SYMBOLS)
     begin = time.perf_counter()
-    oracle.stein_features(
-        log_prob, x, lambda x: oracle.neighbors(x, SYMBOLS), oracle.barker, lambda y: oracle.csk_features(y, t, t, "sqrt")
-    )
+    oracle.stein_features(log_prob, x, lambda x: around, oracle.barker, lambda y: oracle.csk_features(y, t, t, "sqrt"))
     return alone, whole, len(around) / (time.perf_counter() - begin)
 
 

@@ -3,22 +3,17 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from pyro_ksd.edits import Edits
+from pyro_ksd.examples import random_walk
 from pyro_ksd.models import MarkovSequence, SequenceModel
 from pyro_ksd.sequences import Sequences
 
 
-def random_walk(size: int = 5, hold: float = 0.0, mean_length: float = 6.0) -> MarkovSequence:
-    """A walk on a ring that holds with a probability; every step is possible, if rarely."""
-    identity = torch.eye(size, dtype=torch.double)
-    steps = (1 - hold) * (identity.roll(1, 1) + identity.roll(-1, 1)) / 2 + hold * identity
-    steps = steps.clamp(min=1e-3)
-    uniform = torch.full((size,), 1 / size, dtype=torch.double)
-    stop = torch.tensor(1 / mean_length, dtype=torch.double)
-    return MarkovSequence.from_transitions(uniform, steps / steps.sum(-1, keepdim=True), stop)
+def walk(hold: float = 0.0) -> MarkovSequence:
+    """A short walk on a small ring, for speed."""
+    return random_walk(5, hold=hold, mean_length=6.0)
 
 
 class Unsampled:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from example_models import random_walk
+from example_models import walk
 
 from pyro_ksd.bootstrap import multinomial, parametric_bootstrap, rademacher, wild_bootstrap
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
@@ -56,7 +56,7 @@ def test_wild_draws_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("num_draws", [3, 70])
 def test_parametric_draws_are_statistics_of_drawn_data_sets(num_draws: int) -> None:
-    model = random_walk()
+    model = walk()
     operator = ZanellaOperator()
     views = [*default_views(), View("Hamming", operator, HammingKernel()), View("2", operator, ContiguousKernel(2))]
     if num_draws > 10:
@@ -72,7 +72,7 @@ def test_parametric_draws_are_statistics_of_drawn_data_sets(num_draws: int) -> N
 
 
 def test_progress_can_be_seen_and_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
-    model, matrix = random_walk(), FeatureMatrix(torch.eye(3, dtype=torch.double))
+    model, matrix = walk(), FeatureMatrix(torch.eye(3, dtype=torch.double))
     wild_bootstrap([matrix], 5, seeded())
     parametric_bootstrap(model, 3, default_views()[:1], 2, seeded())
     assert capsys.readouterr().err == ""
@@ -86,4 +86,4 @@ def test_one_sequence_is_too_few() -> None:
     with pytest.raises(ValueError, match="at least 2 sequences, found 1"):
         wild_bootstrap([FeatureMatrix(torch.ones(1, 2, dtype=torch.double))], 5, seeded())
     with pytest.raises(ValueError, match="at least 2 sequences, found 1"):
-        parametric_bootstrap(random_walk(), 1, default_views(), 5, seeded())
+        parametric_bootstrap(walk(), 1, default_views(), 5, seeded())

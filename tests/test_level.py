@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from example_models import random_walk
+from example_models import walk
 from scipy.stats import binom
 
 from pyro_ksd.aggregation import min_p
@@ -30,7 +30,7 @@ def rejections(p_values: list[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, i
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [8, 30])
 def test_level_of_the_parametric_bootstrap(size: int) -> None:
-    model = random_walk()
+    model = walk()
     generator = torch.Generator().manual_seed(size)
     found = []
     for _ in range(RUNS):
@@ -44,7 +44,7 @@ def test_level_of_the_parametric_bootstrap(size: int) -> None:
 
 @pytest.mark.slow
 def test_level_of_the_wild_bootstrap_with_signs() -> None:
-    model, size = random_walk(), 100
+    model, size = walk(), 100
     generator = torch.Generator().manual_seed(0)
     found = []
     for _ in range(RUNS):

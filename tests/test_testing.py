@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from example_models import Unsampled, random_walk
+from example_models import Unsampled, walk
 
 from pyro_ksd.edits import Edits
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
@@ -17,12 +17,12 @@ from pyro_ksd.views import View, default_views
 
 
 def data(hold: float = 0.0, num: int = 20, seed: int = 1) -> Sequences:
-    return random_walk(hold=hold).draw(num, torch.Generator().manual_seed(seed))
+    return walk(hold=hold).draw(num, torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("bootstrap", ["parametric", "wild"])
 def test_finds_a_wrong_model_and_keeps_a_right_one(bootstrap: Any) -> None:
-    model = random_walk()
+    model = walk()
     wrong = goodness_of_fit(model, data(hold=0.6, num=40), default_views(), bootstrap=bootstrap, num_bootstrap=199)
     right = goodness_of_fit(model, data(num=40), default_views(), bootstrap=bootstrap, num_bootstrap=199)
     assert wrong.p_value_overall <= 0.02
@@ -34,14 +34,14 @@ def test_finds_a_wrong_model_and_keeps_a_right_one(bootstrap: Any) -> None:
 
 def test_one_view_is_the_plain_test_of_the_paper() -> None:
     view = View("bigrams", ZanellaOperator(), ContiguousKernel(2))
-    found = goodness_of_fit(random_walk(), data(), [view], num_bootstrap=50)
+    found = goodness_of_fit(walk(), data(), [view], num_bootstrap=50)
     assert found.p_value_overall == pytest.approx(float(found.p_value[0]))
     expected = (1 + int((found.null >= found.statistic).sum())) / 51
     assert found.p_value_overall == pytest.approx(expected)
 
 
 def test_auto_is_parametric_for_few_sequences_of_a_model_that_can_be_sampled() -> None:
-    model, views = random_walk(), default_views()[:1]
+    model, views = walk(), default_views()[:1]
     assert goodness_of_fit(model, data(num=99), views, num_bootstrap=3).kind == "parametric"
     assert goodness_of_fit(model, data(num=100), views, num_bootstrap=3).kind == "wild"
     assert goodness_of_fit(Unsampled(model), data(num=10), views, num_bootstrap=3).kind == "wild"
@@ -52,7 +52,7 @@ def test_seeds_give_the_same_result_on_one_and_on_several_threads(bootstrap: Any
     views = [*default_views(), View("Hamming", ZanellaOperator(), HammingKernel())]
 
     def run(seed: int) -> Any:
-        return goodness_of_fit(random_walk(), data(num=12), views, bootstrap=bootstrap, num_bootstrap=30, seed=seed)
+        return goodness_of_fit(walk(), data(num=12), views, bootstrap=bootstrap, num_bootstrap=30, seed=seed)
 
     threads = torch.get_num_threads()
     state = torch.get_rng_state()
@@ -71,7 +71,7 @@ def test_seeds_give_the_same_result_on_one_and_on_several_threads(bootstrap: Any
 
 
 def test_chunks_of_sequences_do_not_change_the_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, sequences, views = random_walk(), data(num=15), default_views()
+    model, sequences, views = walk(), data(num=15), default_views()
     whole = stein_matrices(model, sequences, views)
     monkeypatch.setattr("pyro_ksd.stein.EDITS_PER_CHUNK", 100)
     for a, b in zip(whole, stein_matrices(model, sequences, views), strict=True):
@@ -87,7 +87,7 @@ def test_chunks_of_sequences_do_not_change_the_matrices(monkeypatch: pytest.Monk
         ({"bootstrap": "tame"}, "bootstrap: expected 'auto', 'parametric' or 'wild', found 'tame'"),
         ({"sequences": data(num=1)}, "expected at least 2 sequences, found 1"),
         (
-            {"model": Unsampled(random_walk()), "bootstrap": "parametric"},
+            {"model": Unsampled(walk()), "bootstrap": "parametric"},
             "expected a model with a draw() method for the parametric bootstrap, found Unsampled without one; use",
         ),
         (
@@ -101,7 +101,7 @@ def test_chunks_of_sequences_do_not_change_the_matrices(monkeypatch: pytest.Monk
     ],
 )
 def test_refuses(arguments: dict[str, Any], message: str) -> None:
-    given: dict[str, Any] = {"model": random_walk(), "sequences": data(), "views": default_views()[:1]} | arguments
+    given: dict[str, Any] = {"model": walk(), "sequences": data(), "views": default_views()[:1]} | arguments
     with pytest.raises(ValueError) as error:  # noqa: PT011
         goodness_of_fit(**given)
     assert message in str(error.value)
@@ -119,8 +119,8 @@ def test_nan_from_the_model_is_an_error_that_shows_the_edit() -> None:
     with pytest.raises(
         ValueError, match=r"found NaN where sequence 1, \[2\], becomes \[3\]; the model gives NaN there"
     ):
-        stein_matrices(Broken(random_walk()), sequences, default_views())
+        stein_matrices(Broken(walk()), sequences, default_views())
 
 
 def test_possible_sequences_pass() -> None:
-    check_possible(random_walk(), data())
+    check_possible(walk(), data())
