@@ -179,7 +179,19 @@ class Sequences:
         """The sequences of the given rows (a slice, a list of indices, an index or boolean tensor)."""
         if isinstance(rows, int):
             raise ValueError(f"expected several rows, found the single index {rows}; use data[{rows}:{rows + 1}]")
-        return Sequences(self.tokens[rows], self.lengths[rows], self.alphabet)
+        return self.derived(self.tokens[rows], self.lengths[rows])
+
+    def derived(self, tokens: Tensor, lengths: Tensor) -> Sequences:
+        """Sequences over the same alphabet, from tensors made of valid ones: they are not checked again."""
+        new = object.__new__(Sequences)
+        for name, value in (("tokens", tokens), ("lengths", lengths), ("alphabet", self.alphabet)):
+            object.__setattr__(new, name, value)
+        return new
+
+    def narrowed(self) -> Sequences:
+        """The same sequences without columns that are padding in all of them."""
+        width = int(self.lengths.max()) if len(self) else 0
+        return self.derived(self.tokens[:, :width], self.lengths)
 
     @property
     def alphabet_size(self) -> int:
@@ -226,7 +238,7 @@ class Sequences:
 
     def to(self, device: torch.device | str) -> Sequences:
         """The same sequences on another device."""
-        return Sequences(self.tokens.to(device), self.lengths.to(device), self.alphabet)
+        return self.derived(self.tokens.to(device), self.lengths.to(device))
 
     @staticmethod
     def cat(parts: Sequence[Sequences]) -> Sequences:
@@ -235,7 +247,7 @@ class Sequences:
             raise ValueError(f"expected one alphabet, found {sorted({_shown(part.alphabet) for part in parts})}")
         width = max(part.width for part in parts)
         tokens = [torch.nn.functional.pad(part.tokens, (0, width - part.width)) for part in parts]
-        return Sequences(torch.cat(tokens), torch.cat([part.lengths for part in parts]), parts[0].alphabet)
+        return parts[0].derived(torch.cat(tokens), torch.cat([part.lengths for part in parts]))
 
 
 def _first(mask: Tensor) -> tuple[int, int]:

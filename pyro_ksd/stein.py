@@ -57,8 +57,7 @@ def _chunks(sequences: Sequences, operator: Operator) -> Iterator[Sequences]:
     edits = torch.tensor(bounds, device=sequences.device)[inverse].cumsum(0)
     counts = (edits // EDITS_PER_CHUNK).unique_consecutive(return_counts=True)[1]
     for rows in torch.arange(len(sequences), device=sequences.device).split(counts.tolist()):
-        width = int(sequences.lengths[rows].max())
-        yield Sequences(sequences.tokens[rows, :width], sequences.lengths[rows], sequences.alphabet)
+        yield sequences[rows].narrowed()
 
 
 def weighted_edits(model: SequenceModel, operator: Operator, sequences: Sequences) -> tuple[Edits, Tensor]:

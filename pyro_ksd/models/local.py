@@ -13,13 +13,73 @@ from pyro_ksd.sequences import Sequences
 _PIECE = 2**15  # edits at a time: their codes stay in the cache
 
 
-class LocalSequence(SequenceDistribution):
-    r"""A sequence distribution of order ``k`` with a table of log-factors.
+class FactorTable:
+    r"""The log-factors of a local model of order ``k``.
 
-    .. math:: \log p(x) = \sum_{i=0}^{\ell} f(x_{i-k}, \ldots, x_i) + g(\ell) - \log Z
+    .. math:: \log p(x) = \sum_{i=0}^{\ell} f(x_{i-k}, \ldots, x_i)
 
     where :math:`x_i` is the boundary symbol ``S`` for :math:`i < 0` and :math:`i = \ell`. The last factor is the one of
     stopping, 0 in models that have none. An edit changes only the factors around it, so ratios cost :math:`O(k)`.
+
+    :param factors: ``[B] + [S + 1] * (k + 1)``, the table :math:`f` of each member of a batch of models.
+    """
+
+    def __init__(self, factors: Tensor) -> None:
+        self.order = factors.ndim - 2
+        self.boundary = factors.shape[-1] - 1
+        # Windows that reach over the end by more than one boundary symbol must not count in ratios.
+        impossible = ~context_is_possible(self.boundary, self.order, factors.device)[..., None]
+        self.values = factors.masked_fill(impossible, 0).reshape(-1).contiguous()
+
+    def log_joint(self, tokens: Tensor, rows: Tensor) -> Tensor:
+        """``[R]``, from long ``tokens`` ``[R, T]`` padded with -1 and the members of the batch, long ``[R]``."""
+        base, width = self.boundary + 1, tokens.shape[1]
+        lengths = (tokens != PAD).sum(-1)
+        padded = self._with_boundary(tokens, tokens == PAD, self.order, 1)
+        codes = rows[:, None].expand(-1, width + 1)
+        for offset in range(self.order + 1):
+            codes = codes * base + padded[:, offset : offset + width + 1]
+        behind = torch.arange(width + 1, device=tokens.device) > lengths[:, None]
+        return self.values[codes].masked_fill(behind, 0).sum(-1)
+
+    def log_ratio(self, sequences: Sequences, edits: Edits, terms: Tensor | None) -> Tensor:
+        """``log p(y) - log p(x)`` of every edit, ``[E]``, under the first member of the batch.
+
+        :param terms: a term for each length from 0 on, ``[longest + 1]``, to be added to ``log p``.
+        """
+        padded = self._with_boundary(sequences.tokens, ~sequences.mask, self.order, self.order)
+        parts = [self._block_ratio(block, padded, sequences.lengths, terms) for block in pieces(edits, _PIECE)]
+        return torch.cat(parts) if parts else self.values[:0]
+
+    def _block_ratio(self, block: SpliceBlock, padded: Tensor, lengths: Tensor, terms: Tensor | None) -> Tensor:
+        before, after = block.codes(padded, self.order, self.order + 1, self.boundary + 1)
+        old, new = self._total(before), self._total(after)
+        if terms is not None:
+            own = lengths.index_select(0, block.owner)
+            old = old + terms.index_select(0, own)
+            new = new + terms.index_select(0, own + block.growth)
+        return subtract(new, old)
+
+    def _total(self, codes: Tensor) -> Tensor:
+        """The sum of the factors of the windows of each edit, ``[E]``, from their codes, ``[windows, E]``."""
+        total = self.values.new_zeros(codes.shape[1])
+        for position, code in enumerate(codes):
+            factor = self.values.index_select(0, code)
+            if position and self.order > 1:
+                # A window of boundaries alone is the stop of an empty sequence if it comes first, else lies behind it.
+                factor = factor.masked_fill(code == (self.boundary + 1) ** (self.order + 1) - 1, 0)
+            total = total + factor
+        return total
+
+    def _with_boundary(self, tokens: Tensor, padding: Tensor, before: int, behind: int) -> Tensor:
+        filled = tokens.masked_fill(padding, self.boundary)
+        return torch.nn.functional.pad(filled, (before, behind), value=self.boundary)
+
+
+class LocalSequence(SequenceDistribution):
+    r"""A sequence distribution of order ``k``: a :class:`FactorTable` and a term :math:`g` of the length.
+
+    .. math:: \log p(x) = \sum_{i=0}^{\ell} f(x_{i-k}, \ldots, x_i) + g(\ell) - \log Z
 
     :param factors: ``[B] + [S + 1] * (k + 1)``, the table :math:`f` of each member of the batch.
     """
@@ -31,68 +91,28 @@ class LocalSequence(SequenceDistribution):
         batch_shape: torch.Size,
         validate_args: bool | None,
     ) -> None:
-        self._order = factors.ndim - 2
-        boundary = factors.shape[-1] - 1
-        # Windows that reach over the end by more than one boundary symbol must not count in ratios.
-        impossible = ~context_is_possible(boundary, self._order, factors.device)[..., None]
-        self._factors = factors.masked_fill(impossible, 0).reshape(-1).contiguous()
-        super().__init__(boundary, max_length, batch_shape, factors.device, validate_args)
+        self._table = FactorTable(factors)
+        super().__init__(self._table.boundary, max_length, batch_shape, factors.device, validate_args)
 
     @property
     def order(self) -> int:
         """How many symbols before it a symbol depends on."""
-        return self._order
+        return self._table.order
 
     def _length_terms(self, longest: int) -> Tensor | None:
         r""":math:`g(0), \ldots, g(\mathrm{longest})`, ``[B, longest + 1]``; ``None`` for a model without it."""
         return None
 
     def _log_prob(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        base, order, width = self.alphabet_size + 1, self.order, tokens.shape[1]
-        lengths = (tokens != PAD).sum(-1)
-        padded = self._with_boundary(tokens, tokens == PAD, order, 1)
-        codes = rows[:, None].expand(-1, width + 1)
-        for offset in range(order + 1):
-            codes = codes * base + padded[:, offset : offset + width + 1]
-        behind = torch.arange(width + 1, device=tokens.device) > lengths[:, None]
-        local = self._factors[codes].masked_fill(behind, 0).sum(-1)
-        terms = self._length_terms(width)
-        return local if terms is None else local + terms[rows, lengths]
+        local = self._table.log_joint(tokens, rows)
+        terms = self._length_terms(tokens.shape[1])
+        return local if terms is None else local + terms[rows, (tokens != PAD).sum(-1)]
 
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
         self._check_protocol(sequences)
-        padded = self._with_boundary(sequences.tokens, ~sequences.mask, self.order, self.order)
         growth = max((block.growth for block in edits.blocks if len(block)), default=0)
         terms = self._length_terms(sequences.width + max(growth, 0))
-        parts = [
-            self._block_ratio(block, padded, sequences.lengths, None if terms is None else terms[0])
-            for block in pieces(edits, _PIECE)
-        ]
-        return torch.cat(parts) if parts else self._factors[:0]
-
-    def _block_ratio(self, block: SpliceBlock, padded: Tensor, lengths: Tensor, terms: Tensor | None) -> Tensor:
-        before, after = block.codes(padded, self.order, self.order + 1, self.alphabet_size + 1)
-        old, new = self._total(before), self._total(after)
-        if terms is not None:
-            own = lengths.index_select(0, block.owner)
-            old = old + terms.index_select(0, own)
-            new = new + terms.index_select(0, own + block.growth)
-        return subtract(new, old)
-
-    def _total(self, codes: Tensor) -> Tensor:
-        """The sum of the factors of the windows of each edit, ``[E]``, from their codes, ``[windows, E]``."""
-        total = self._factors.new_zeros(codes.shape[1])
-        for position, code in enumerate(codes):
-            factor = self._factors.index_select(0, code)
-            if position and self.order > 1:
-                # A window of boundaries alone is the stop of an empty sequence if it comes first, else lies behind it.
-                factor = factor.masked_fill(code == (self.alphabet_size + 1) ** (self.order + 1) - 1, 0)
-            total = total + factor
-        return total
-
-    def _with_boundary(self, tokens: Tensor, padding: Tensor, before: int, behind: int) -> Tensor:
-        filled = tokens.masked_fill(padding, self.alphabet_size)
-        return torch.nn.functional.pad(filled, (before, behind), value=self.alphabet_size)
+        return self._table.log_ratio(sequences, edits, None if terms is None else terms[0])
 
 
 def context_is_possible(boundary: int, order: int, device: torch.device) -> Tensor:

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models conditioned on a set of permitted sequences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits import Edits
+from pyro_ksd.models.base import SampleableModel, SequenceModel
+from pyro_ksd.models.distribution import check_number
+from pyro_ksd.models.sampled import SampledModel, with_sampler
+from pyro_ksd.sequences import Sequences
+
+Predicate = Callable[[Sequences], Tensor]
+
+_EDITS = 2**16  # edited sequences built at once
+_LEAST_PROPOSALS, _MOST_PROPOSALS = 2**7, 2**16  # sequences proposed at once: keeps tensors busy, bounds the memory
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedModel:
+    r"""A model given that its sequence lies in a set: :math:`p(x \mid A) \propto p(x)\,1[x \in A]`.
+
+    It cannot be sampled by itself; :func:`constrain` makes one that can, where the model can.
+    """
+
+    model: SequenceModel
+    predicate: Predicate
+
+    @property
+    def alphabet_size(self) -> int:
+        """The number of symbols ``S``."""
+        return self.model.alphabet_size
+
+    def contains(self, sequences: Sequences) -> Tensor:
+        """Which sequences lie in the set, boolean ``[N]``."""
+        inside = self.predicate(sequences)
+        if not isinstance(inside, Tensor) or inside.dtype != torch.bool or inside.shape != (len(sequences),):
+            found = f"{inside.dtype} {list(inside.shape)}" if isinstance(inside, Tensor) else type(inside).__name__
+            raise ValueError(
+                f"predicate: expected a boolean tensor [{len(sequences)}], one entry for each sequence, found {found}; "
+                "compare whole columns of tokens, or lengths, and reduce over the positions with any(1) or all(1)"
+            )
+        return inside
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        """``log p(x)`` up to a constant, ``[N]``; ``-inf`` outside the set."""
+        return self.model.log_joint(sequences).masked_fill(~self.contains(sequences), -torch.inf)
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, ``[E]``; every ``p(x) > 0``.
+
+        It is ``-inf`` where ``y`` leaves the set; the model is asked only for the edits that stay inside.
+        """
+        index = torch.arange(len(edits), device=sequences.device)
+        chunks = [index[begin : begin + _EDITS] for begin in range(0, len(edits), _EDITS)]
+        kept = [chunk[self.contains(edits.select(chunk).apply(sequences))] for chunk in chunks]
+        inside = torch.cat([index[:0], *kept])
+        ratio = self.model.log_ratio(sequences, edits.select(inside))
+        return ratio.new_full((len(edits),), -torch.inf).index_copy_(0, inside, ratio)
+
+
+def constrain(
+    model: SequenceModel, predicate: Predicate, *, max_proposals: int = 1_000_000
+) -> ConstrainedModel | SampledModel:
+    r"""The model given that its sequence satisfies a predicate: :math:`p(x \mid A) \propto p(x)\,1[x \in A]`.
+
+    Sequences outside the set :math:`A` have probability zero. Where the model can be sampled, so can the result: by
+    exact rejection, which draws from the model until enough sequences lie in the set.
+
+    :param predicate: takes ``N`` sequences, gives a boolean tensor ``[N]``. It must read the codes, ``tokens`` and
+        ``lengths``, as sequences drawn from a model carry no names of symbols.
+    :param max_proposals: how many sequences one call of ``draw`` may draw from the model before it gives up.
+
+    >>> from pyro_ksd.models import MarkovSequence
+    >>> def ends_with_1(x):
+    ...     last = torch.arange(x.width, device=x.device) == x.lengths[:, None] - 1
+    ...     return (last & (x.tokens == 1)).any(1)
+    >>> coin = torch.tensor([0.5, 0.5])
+    >>> model = constrain(MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.5), ends_with_1)
+    >>> model.log_joint(Sequences.of([[1], [0, 1], [1, 0]])).exp()
+    tensor([0.2500, 0.0625, 0.0000])
+    >>> model.draw(4, torch.Generator().manual_seed(0)).to_lists()
+    [[1, 0, 0, 1], [1, 1, 1], [1], [1]]
+    """
+    check_number("max_proposals", max_proposals, least=1)
+    constrained = ConstrainedModel(model, predicate)
+    if not isinstance(model, SampleableModel):
+        return constrained
+    propose = model.draw
+    return with_sampler(
+        constrained, lambda number, generator: _reject(constrained, propose, max_proposals, number, generator)
+    )
+
+
+def _reject(
+    constrained: ConstrainedModel,
+    propose: Callable[[int, torch.Generator], Sequences],
+    max_proposals: int,
+    num_sequences: int,
+    generator: torch.Generator,
+) -> Sequences:
+    """The first ``num_sequences`` of independent proposals that lie in the set."""
+    parts: list[Sequences] = []
+    accepted = proposed = 0
+    batch = num_sequences
+    while accepted < num_sequences:
+        if proposed == max_proposals:
+            raise ValueError(
+                f"expected {num_sequences} sequences inside the set, found that {accepted} of {proposed} proposals "
+                "of the model were; raise max_proposals, or pass a sampler of your own: "
+                "with_sampler(ConstrainedModel(model, predicate), sampler)"
+            )
+        batch = min(max(batch, _LEAST_PROPOSALS), _MOST_PROPOSALS, max_proposals - proposed)
+        drawn = propose(batch, generator)
+        parts.append(drawn[constrained.contains(drawn)])
+        accepted, proposed = accepted + len(parts[-1]), proposed + batch
+        batch = math.ceil((num_sequences - accepted) * (proposed + 1) / (accepted + 1))
+    return Sequences.cat(parts)[:num_sequences]

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a user hands in as a model, made ready for the engine."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from pyro import poutine
+from torch import Tensor
+from torch.distributions import Distribution
+
+from pyro_ksd.models.base import SampleableModel, SequenceModel
+from pyro_ksd.models.custom import CustomDistribution
+from pyro_ksd.models.guards import check_program
+from pyro_ksd.models.program import VectorizedProgram, function_of
+from pyro_ksd.models.sampled import with_sampler
+from pyro_ksd.models.tabulated import TabulatedModel
+from pyro_ksd.sequences import Sequences
+
+Sampler = Callable[[int, torch.Generator], Sequences]
+
+
+def as_model(
+    model: Any,
+    data: Sequences,
+    *,
+    parameters: Mapping[str, Tensor] | None = None,
+    order: int | None = None,
+    sampler: Sampler | None = None,
+) -> SequenceModel:
+    """The model that a user's object stands for.
+
+    ==================================  ==============================================================================
+    what is handed in                   what becomes of it
+    ==================================  ==============================================================================
+    ``program(sequences, lengths)``     :class:`~pyro_ksd.models.VectorizedProgram`, checked by the guards
+    ``program(x)``                      the same, with one tensor filled with -1 behind the ends
+    ``program()``                       :class:`~pyro_ksd.models.LoopProgram`, one sequence at a time
+    a distribution                      itself if it is one of this package, else scored by its ``log_prob``
+    an object with ``log_joint``, ...   itself
+    ==================================  ==============================================================================
+
+    :param data: the sequences that the model is for; programs are looked at with some of them.
+    :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
+    :param order: the user's word that a symbol, and whether it is the last one, depends on no more than ``order``
+        symbols before it: see :class:`~pyro_ksd.models.TabulatedModel`.
+    :param sampler: draws sequences from the model, where the model itself cannot: takes their number and a generator.
+    """
+    ready = _converted(model, data, parameters)
+    if order is not None:
+        draw = ready.draw if isinstance(ready, SampleableModel) else None
+        ready = TabulatedModel(ready, order)
+        if draw is not None:
+            ready = with_sampler(ready, draw)
+    return ready if sampler is None else with_sampler(ready, sampler)
+
+
+def _converted(model: Any, data: Sequences, parameters: Mapping[str, Tensor] | None) -> SequenceModel:
+    if parameters and (isinstance(model, Distribution | SequenceModel) or not callable(model)):
+        raise ValueError(
+            f"parameters: expected a Pyro program to give them to, found {type(model).__name__}, which has its own"
+        )
+    if isinstance(model, SequenceModel):
+        return model
+    if isinstance(model, Distribution):
+        return CustomDistribution(model, data.alphabet_size)
+    if not callable(model):
+        raise ValueError(
+            f"model: expected a Pyro program, a distribution, or an object with log_joint and log_ratio, found "
+            f"{type(model).__name__}"
+        )
+    ready: SequenceModel
+    if not inspect.signature(function_of(model)).parameters:
+        values = dict(parameters or {})
+        bound = poutine.substitute(poutine.condition(model, data=values), data=values)
+        from pyro_ksd.models.loop_program import LoopProgram
+
+        ready = LoopProgram(bound, data.alphabet_size)
+        return ready
+    program = VectorizedProgram(model, data, parameters)
+    check_program(program, data)
+    return with_sampler(program, program.generate) if program.generates else program

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's own distribution over padded sequences."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from pyro_ksd.models.distribution import PAD
+from pyro_ksd.models.evaluated import EvaluatedModel
+from pyro_ksd.models.isolation import isolated, seed_from
+from pyro_ksd.sequences import Sequences
+
+
+class CustomDistribution(EvaluatedModel):
+    """A distribution whose events are sequences, long ``[T]`` filled with -1 behind the end.
+
+    ``log_prob`` takes values ``[N, T]`` of any width ``T`` and gives ``[N]``; ``sample``, which the parametric
+    bootstrap needs, gives such values.
+    """
+
+    def __init__(self, distribution: Distribution, alphabet_size: int) -> None:
+        super().__init__(alphabet_size)
+        if distribution.batch_shape or len(distribution.event_shape) != 1:
+            raise ValueError(
+                "expected one distribution over padded sequences (batch_shape [] and event_shape [T]), found "
+                f"{type(distribution).__name__} with batch_shape {list(distribution.batch_shape)} and event_shape "
+                f"{list(distribution.event_shape)}"
+            )
+        self._distribution = distribution
+
+    def _evaluate(self, sequences: Sequences) -> Tensor:
+        with isolated(validate=False):
+            values: Tensor = self._distribution.log_prob(sequences.padded(PAD))
+        if values.shape != (len(sequences),):
+            raise ValueError(
+                f"log_prob: expected [{len(sequences)}] values for {len(sequences)} padded sequences "
+                f"[{len(sequences)}, {sequences.width}], found {list(values.shape)}"
+            )
+        return values
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        """Independent sequences from the distribution, with the random state untouched."""
+        with isolated(validate=False, seed=seed_from(generator)):
+            value = self._distribution.sample(torch.Size([num_sequences]))
+        return Sequences.of(value.long(), self.alphabet_size, pad=PAD)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cheap checks that a vectorized program scores each sequence by itself, and what it says of lengths."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.program import VectorizedProgram
+from pyro_ksd.sequences import Sequences
+
+_ROWS, _LONGEST = 4, 6  # beginnings of a few sequences are enough, and cost little
+_EXTRA = 3  # columns of padding to add
+_CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+
+
+def check_program(program: VectorizedProgram, data: Sequences) -> None:
+    """Checks that the log-joint of a sequence depends neither on its batch mates nor on its padding.
+
+    :raises ValueError: saying which of them it depends on, and the usual reason.
+    """
+    tokens, lengths = _beginnings(data)
+    width = tokens.shape[1]
+    fill = program.convention.fills[0] if program.convention.fills[0] >= 0 else 0
+    own = program.run(tokens, lengths, validate=True)
+    _compare(own[:2], program.run(tokens[:2], lengths[:2]), _MATES)
+    wide = pad(tokens, (0, _EXTRA), value=fill)
+    _compare(own, program.run(wide, lengths), _WIDTH)
+    behind = torch.arange(width + _EXTRA, device=tokens.device) >= lengths[:, None]
+    other = torch.where(behind, data.alphabet_size - 1, wide)
+    _compare(own, program.run(other, lengths), _WIDTH)
+    _check_possible(program, data)
+
+
+def _check_possible(program: VectorizedProgram, data: Sequences) -> None:
+    bad = (program.log_joint(data) == -torch.inf).nonzero().squeeze(1)
+    if len(bad):
+        few = data[bad[:3]]
+        sites = program.impossible_sites(few)
+        shown = [
+            f"sequence {row}, {x}, at site {site}"
+            for row, x, site in zip(bad[:3].tolist(), few.to_lists(), sites, strict=True)
+        ]
+        raise ValueError(
+            f"the model gives probability zero to {len(bad)} of {len(data)} sequences: {'; '.join(shown)}"
+            f"{'; ...' if len(bad) > 3 else ''}. Widen the model there, or leave the sequences out to check the others"
+        )
+
+
+_MATES = (
+    "the program's log-joint of a sequence changes with the other sequences of the batch, from {0:.6g} to {1:.6g}; "
+    "expected one value for each sequence: a factor must not be summed over the batch, and the first dimension of "
+    "sequences [N, T] must stay that of the plate"
+)
+_WIDTH = (
+    "the program's log-joint of a sequence changes with the padding behind its end, from {0:.6g} to {1:.6g}; "
+    "expected steps t >= lengths to count nothing: put them under poutine.mask(mask=t < lengths)"
+)
+
+
+def _compare(own: Tensor, again: Tensor, message: str) -> None:
+    off = ~torch.isclose(own, again, **_CLOSE)  # type: ignore[arg-type]
+    if off.any():
+        row = int(off.nonzero()[0])
+        raise ValueError(message.format(float(own[row]), float(again[row])))
+
+
+def _beginnings(data: Sequences) -> tuple[Tensor, Tensor]:
+    """Beginnings of different lengths of the first sequences, tokens ``[R, T]`` and lengths ``[R]``."""
+    rows = torch.arange(_ROWS, device=data.device) % len(data)
+    shorter = torch.tensor([_LONGEST, _LONGEST // 2, 1, 2], device=data.device)
+    lengths = torch.minimum(data.lengths[rows], shorter)
+    width = int(lengths.max())
+    tokens = data.tokens[rows, :width]
+    return tokens.masked_fill(torch.arange(width, device=data.device) >= lengths[:, None], 0), lengths
+
+
+def has_length_law(model: SequenceModel, data: Sequences) -> bool:
+    r"""Whether the model says how long a sequence is.
+
+    A program that draws symbols, but neither a stop nor a length, gives the sequences of *every* length a total
+    probability of 1: :math:`\sum_s p(x \cdot s) = p(x)` for all :math:`x`. That is looked for along one sequence, from
+    its start to twice the length of the longest sequence of the data.
+    """
+    longest = 2 * int(data.lengths.max()) + 2
+    row = int(data.lengths.argmax())
+    path = data.tokens[row, : int(data.lengths[row])].repeat(3)[:longest]
+    size = data.alphabet_size
+    lengths = torch.arange(1, len(path) + 1, device=path.device)
+    columns = torch.arange(len(path) + 1, device=path.device)
+    prefixes = pad(path, (0, 1)).expand(len(lengths), -1).masked_fill(columns >= lengths[:, None], 0)
+    grown = prefixes[:, None].repeat(1, size, 1)
+    index = lengths[:, None, None].expand(-1, size, 1)
+    grown.scatter_(2, index, torch.arange(size, device=path.device)[None, :, None].expand(len(lengths), -1, -1))
+    own = model.log_joint(data.derived(prefixes, lengths))
+    longer = data.derived(grown.flatten(0, 1), (lengths + 1).repeat_interleave(size))
+    up = model.log_joint(longer).view(-1, size).logsumexp(1)
+    possible = own > -torch.inf
+    return not bool(torch.isclose(up[possible], own[possible], rtol=1e-6, atol=1e-5).all())

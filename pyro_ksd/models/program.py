@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vectorized Pyro programs: the log-joint of every sequence from one run."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from pyro import poutine
+from pyro.ops import packed
+from pyro.ops.contract import contract_to_tensor
+from pyro.poutine.trace_struct import Trace
+from torch import Tensor
+
+from pyro_ksd.models.distribution import PAD
+from pyro_ksd.models.evaluated import EvaluatedModel
+from pyro_ksd.models.isolation import isolated, seed_from
+from pyro_ksd.models.sites import Layout, find_layout, in_plate, is_enumerated, sample_sites
+from pyro_ksd.sequences import Sequences
+
+
+class Convention(ABC):
+    """How a program takes sequences, and how it gives them when asked to generate."""
+
+    fills: tuple[int, ...]
+    """Values that may stand behind the end of a sequence without a meaning; the first is the usual one."""
+
+    @abstractmethod
+    def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        """The program's arguments, from tokens ``[N, T]`` with any filling behind the end and lengths ``[N]``."""
+
+    @abstractmethod
+    def returned(self, value: Any, count: int) -> tuple[Tensor, Tensor]:
+        """Tokens ``[N, T]`` and lengths ``[N]`` from what the program returned."""
+
+
+class TokensAndLengths(Convention):
+    """``model(sequences, lengths)``: long ``[N, T]`` with any symbol behind the end, and long ``[N]``."""
+
+    fills = (0, -1)
+
+    def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        return tokens, lengths
+
+    def returned(self, value: Any, count: int) -> tuple[Tensor, Tensor]:
+        pair = isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(v, Tensor) for v in value)
+        if not pair or value[0].ndim != 2 or len(value[0]) != count or value[1].shape != (count,):
+            raise ValueError(
+                f"the program was asked for {count} sequences (num_sequences={count}) and returned {_shown(value)}, "
+                f"expected (sequences, lengths) of shapes [{count}, T] and [{count}]; end it with: "
+                "return sequences, lengths"
+            )
+        tokens, lengths = value[0].long(), value[1].long()
+        alive = (lengths < 0) | (lengths > tokens.shape[1])
+        if alive.any():
+            raise ValueError(
+                f"{int(alive.sum())} of {count} generated sequences were still alive after {tokens.shape[1]} steps "
+                "(their lengths are outside of what was generated); let the program run on until all have stopped"
+            )
+        return tokens, lengths
+
+
+class PaddedTokens(Convention):
+    """``model(x)``: long ``[N, T]``, filled with -1 behind the end."""
+
+    fills = (PAD,)
+
+    def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        behind = torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None]
+        return (tokens.masked_fill(behind, PAD),)
+
+    def returned(self, value: Any, count: int) -> tuple[Tensor, Tensor]:
+        if not isinstance(value, Tensor) or value.ndim != 2 or len(value) != count:
+            raise ValueError(
+                f"the program was asked for {count} sequences (num_sequences={count}) and returned {_shown(value)}, "
+                f"expected a tensor [{count}, T] filled with -1 behind the end; end it with: return x"
+            )
+        return value.long(), (value != PAD).sum(1)
+
+
+class VectorizedProgram(EvaluatedModel):
+    r"""A Pyro program that scores all sequences in one run, each in its place of one plate.
+
+    The log-joint of a sequence is the sum of all sites inside the plate over the sequences, at its place. Discrete
+    latent sites with ``infer={"enumerate": "parallel"}`` are summed out, exactly and for each sequence. Sites outside
+    the plate cancel in ratios and are left out; ``poutine.scale`` is ignored.
+
+    :param program: ``program(sequences, lengths)`` or ``program(x)``, see :class:`TokensAndLengths` and
+        :class:`PaddedTokens`.
+    :param example: sequences to learn the layout of the program from; any that the program can score.
+    :param parameters: values of global sample sites and of ``pyro.param`` sites.
+    """
+
+    def __init__(
+        self, program: Callable[..., Any], example: Sequences, parameters: Mapping[str, Tensor] | None = None
+    ) -> None:
+        super().__init__(example.alphabet_size)
+        self.convention = convention_of(program)
+        self._program = program
+        values = dict(parameters or {})
+        self._bound = poutine.substitute(poutine.condition(program, data=values), data=values)
+        self._layout = self._inspect(example)
+
+    @property
+    def generates(self) -> bool:
+        """Whether the program can be asked for sequences, with ``num_sequences=N``."""
+        return "num_sequences" in inspect.signature(function_of(self._program)).parameters
+
+    def generate(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        """Sequences that the program generates, with the random state untouched."""
+        nothing = (None,) * len(inspect.signature(self.convention.arguments).parameters)
+        arguments = nothing if isinstance(self.convention, TokensAndLengths) else nothing[:1]
+        with isolated(validate=False, seed=seed_from(generator)):
+            value = self._bound(*arguments, num_sequences=num_sequences)
+        tokens, lengths = self.convention.returned(value, num_sequences)
+        return Sequences.of(tokens, self.alphabet_size, lengths=lengths)
+
+    def run(self, tokens: Tensor, lengths: Tensor, *, validate: bool = False) -> Tensor:
+        """The log-joints ``[N]`` of tokens ``[N, T]`` with any filling behind the end."""
+        with isolated(validate=validate):
+            trace = self._trace(tokens, lengths)
+            total = self._total(trace, len(lengths))
+            if total.isnan().any():
+                raise _nan(trace, self._layout, total)
+            return total
+
+    def impossible_sites(self, sequences: Sequences) -> list[str]:
+        """For each of some sequences that the program calls impossible, the names of the sites that do."""
+        with isolated(validate=False):
+            trace = self._trace(sequences.tokens, sequences.lengths)
+            trace.compute_log_prob()
+        names = []
+        for row in range(len(sequences)):
+            found = [
+                name
+                for name, site in self._own_sites(trace)
+                # A site may depend on enumerated states: it is to blame if it is impossible in all of them.
+                if (_masked(site).movedim(self._layout.dim, 0)[row] == -torch.inf).all()
+            ]
+            names.append(", ".join(found) or "no site alone")
+        return names
+
+    def _evaluate(self, sequences: Sequences) -> Tensor:
+        return self.run(sequences.tokens, sequences.lengths)
+
+    def _inspect(self, example: Sequences) -> Layout:
+        few, more = example[torch.arange(3) % len(example)], example[torch.arange(5) % len(example)]
+        with isolated(validate=True, seed=0):
+            try:
+                small, large = self._plain_trace(few), self._plain_trace(more)
+            except Exception as error:
+                self._blame_batch_size(example, error)
+                raise
+        return find_layout(small, len(few), large, len(more))
+
+    def _plain_trace(self, sequences: Sequences) -> Trace:
+        arguments = self.convention.arguments(sequences.tokens, sequences.lengths)
+        return poutine.trace(self._bound).get_trace(*arguments)
+
+    def _blame_batch_size(self, example: Sequences, error: Exception) -> None:
+        """Raises an error that names a hard-coded batch size if the program runs on all data, but not on a part."""
+        try:
+            self._plain_trace(example)
+        except Exception:  # the first error is the one to see
+            return
+        raise ValueError(
+            f"the program runs on all {len(example)} sequences, but not on a few of them: a batch size seems to be "
+            "hard-coded, expected pyro.plate(..., len(lengths)) and shapes taken from the arguments"
+        ) from error
+
+    def _trace(self, tokens: Tensor, lengths: Tensor) -> Trace:
+        program = self._bound
+        if self._layout.enumerated:
+            program = poutine.enum(program, first_available_dim=-1 - self._layout.nesting)
+        return poutine.trace(program).get_trace(*self.convention.arguments(tokens, lengths))
+
+    def _own_sites(self, trace: Trace) -> list[tuple[str, dict[str, Any]]]:
+        return [(name, site) for name, site in sample_sites(trace) if in_plate(site, self._layout.plate)]
+
+    def _total(self, trace: Trace, count: int) -> Tensor:
+        own = self._own_sites(trace)
+        if self._layout.enumerated:
+            return _marginal(trace, own, self._layout.plate)
+        total = torch.zeros(count, dtype=torch.double)
+        for _, site in own:
+            site["unscaled_log_prob"] = site["fn"].log_prob(site["value"], *site["args"], **site["kwargs"])
+            values = _masked(site)
+            others = [dim for dim in range(-values.ndim, 0) if dim != self._layout.dim]
+            total = total.to(values.device) + (values.sum(others) if others else values)
+        return total
+
+
+def convention_of(program: Callable[..., Any]) -> Convention:
+    """The convention of a program, from the number of sequence arguments it takes.
+
+    :raises ValueError: if it takes none, or more than two.
+    """
+    parameters = inspect.signature(function_of(program)).parameters.values()
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [p.name for p in positional if p.name != "num_sequences"]
+    required = [p.name for p in positional if p.default is p.empty]
+    if len(names) == 1:
+        return PaddedTokens()
+    if len(names) >= 2 and len(required) <= 2:
+        return TokensAndLengths()
+    raise ValueError(
+        f"expected a program model(sequences, lengths), model(x) or, for one sequence at a time, model(), found the "
+        f"parameters {[p.name for p in positional]}"
+    )
+
+
+def function_of(program: Callable[..., Any]) -> Callable[..., Any]:
+    return program.forward if isinstance(program, torch.nn.Module) else program
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor {list(value.shape)}"
+    if isinstance(value, tuple | list):
+        return f"{type(value).__name__} of {len(value)}: {', '.join(_shown(v) for v in value[:3])}"
+    return "nothing" if value is None else type(value).__name__
+
+
+def _masked(site: dict[str, Any]) -> Tensor:
+    values: Tensor = site["unscaled_log_prob"]
+    mask = site["mask"]
+    if mask is None or mask is True:
+        return values
+    if mask is False:
+        return torch.zeros_like(values)
+    return torch.where(mask, values, 0.0)
+
+
+def _marginal(trace: Trace, own: list[tuple[str, dict[str, Any]]], plate: str) -> Tensor:
+    """The log-joint of each sequence with the enumerated sites summed out."""
+    trace.compute_log_prob()
+    trace.pack_tensors()
+    symbol = trace.plate_to_symbol[plate]
+    factors: OrderedDict[frozenset[str], list[Tensor]] = OrderedDict()
+    enumerated: set[str] = set()
+    for _, site in own:
+        frames = frozenset(trace.plate_to_symbol[f.name] for f in site["cond_indep_stack"] if f.vectorized)
+        values = site["packed"]["unscaled_log_prob"]
+        if is_enumerated(site):
+            # Never masked: behind the end the states must still sum to 1, or each padded step would add log K.
+            enumerated |= set(values._pyro_dims)
+        else:
+            values = packed.scale_and_mask(values, mask=site["packed"]["mask"])
+        factors.setdefault(frames, []).append(values)
+    enumerated -= set(trace.plate_to_symbol.values())
+    total: Tensor = contract_to_tensor(factors, enumerated, target_ordinal=frozenset({symbol}))
+    return total
+
+
+def _nan(trace: Trace, layout: Layout, total: Tensor) -> ValueError:
+    trace.compute_log_prob()
+    sites = [
+        name for name, site in sample_sites(trace) if in_plate(site, layout.plate) and bool(_masked(site).isnan().any())
+    ]
+    row = int(total.isnan().nonzero()[0])
+    return ValueError(
+        f"site {', '.join(map(repr, sites)) or 'unknown'}: found NaN in the log-probability of sequence {row} of a "
+        "batch; mend the parameters of the distribution there"
+    )

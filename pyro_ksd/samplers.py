@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of models that are known only up to a constant."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from pyro_ksd.balancing import Balancing, as_balancing
+from pyro_ksd.edits import Edits
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.distribution import check_number
+from pyro_ksd.neighborhoods import Neighborhood, zs
+from pyro_ksd.sequences import Sequences
+
+_EDITS = 2**17  # edits held at once
+_RECORDS = 50  # times at which the processes are looked at
+_RHAT = 1.01  # the bound of Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
+
+
+@dataclass(frozen=True, eq=False)
+class ZanellaSamples:
+    """The final states of ``C`` Zanella processes, and how well the processes mixed.
+
+    The diagnostics look at ``log p`` and at the length of the states at 50 times, equally spaced over the second half.
+    They see whether the processes have forgotten where they started and agree with each other; parts of the space that
+    no process has found stay unseen, so start from sequences that differ. They are strict: R-hat asks that each process
+    by itself has seen all of ``p`` several times, which takes longer than to forget the start.
+
+    :ivar sequences: the states at ``time``.
+    :ivar time: how long the processes ran.
+    :ivar jumps: long ``[C]``, how often each process jumped.
+    :ivar log_joint: double ``[C, 50]``, the recorded ``log p`` up to a constant.
+    :ivar lengths: long ``[C, 50]``, the recorded lengths.
+    """
+
+    sequences: Sequences
+    time: float
+    jumps: Tensor
+    log_joint: Tensor
+    lengths: Tensor
+
+    @property
+    def rhat(self) -> dict[str, float]:
+        """:func:`split_rhat` of ``"log p"`` and ``"length"``."""
+        return {"log p": split_rhat(self.log_joint), "length": split_rhat(self.lengths.double())}
+
+    @property
+    def ess(self) -> dict[str, float]:
+        """:func:`effective_sample_size` of the ``50 C`` records of ``"log p"`` and ``"length"``."""
+        return {
+            "log p": effective_sample_size(self.log_joint),
+            "length": effective_sample_size(self.lengths.double()),
+        }
+
+    @property
+    def mixed(self) -> bool:
+        """Whether every R-hat is below 1.01. What never changed is not counted; if nothing did, it is false."""
+        known = [value for value in self.rhat.values() if not math.isnan(value)]
+        return bool(known) and max(known) < _RHAT
+
+    def __str__(self) -> str:
+        rhat, ess = self.rhat, self.ess
+        found = "; ".join(
+            f"{name} never changed"
+            if math.isnan(rhat[name])
+            else f"{name}: R-hat {rhat[name]:.3f}, effective sample size {ess[name]:.0f}"
+            for name in rhat
+        )
+        return (
+            f"{len(self.jumps)} processes {'mixed' if self.mixed else 'did not mix'} until time {self.time:g} "
+            f"({self.jumps.double().mean():.1f} jumps on average, at least {int(self.jumps.min())}; {found})."
+        )
+
+
+def zanella_sample(
+    model: SequenceModel,
+    num_sequences: int,
+    *,
+    start: Sequences,
+    time: float,
+    neighborhood: Neighborhood | None = None,
+    balancing: str | Balancing = "barker",
+    seed: int | torch.Generator = 0,
+    progress: bool = True,
+) -> ZanellaSamples:
+    r"""Samples a model by independent Zanella processes, of which the ratios of the model are enough.
+
+    A process jumps from :math:`x` to each neighbor :math:`y` at the rate :math:`g(p(y) / p(x))` and leaves
+    :math:`p` invariant (Power and Goldman, 2019, *Accelerated sampling on discrete spaces with non-reversible Markov
+    processes*; Baum, Kanagawa and Gretton, 2023, section 3). The samples are exact only in the limit of a long
+    ``time``: look at :attr:`ZanellaSamples.mixed` before you use them.
+
+    :param num_sequences: the number of processes ``C``; each gives one sequence.
+    :param start: process ``c`` starts at ``start[c % len(start)]``.
+    :param time: how long each process runs. A larger neighborhood makes more jumps in the same time.
+    :param neighborhood: all substitutions, insertions and deletions if left out. Edits must lead from everywhere to
+        everywhere: substitutions alone keep the lengths of ``start``.
+    :param balancing: ``"barker"``, ``"mpf"``, ``"metropolis"`` or a function of the log-ratio.
+    :param seed: of all random numbers, or the generator from which to take them.
+
+    >>> from pyro_ksd.models import LinearChainMRF
+    >>> model = LinearChainMRF(torch.eye(2).double(), max_length=3)
+    >>> found = zanella_sample(model, 200, start=Sequences.of([[0], [1, 1]]), time=100.0, progress=False)
+    >>> len(found.sequences), found.mixed
+    (200, True)
+
+    For the parametric bootstrap of a model that has no ``draw``:
+
+    >>> from pyro_ksd.models.sampled import with_sampler
+    >>> def sampler(num_sequences, generator):
+    ...     options = {"start": Sequences.of([[0], [1, 1]]), "time": 20.0, "seed": generator, "progress": False}
+    ...     return zanella_sample(model, num_sequences, **options).sequences
+    >>> len(with_sampler(model, sampler).draw(5))
+    5
+    """
+    check_number("num_sequences", num_sequences, least=1)
+    if not (time > 0 and math.isfinite(time)):
+        raise ValueError(f"time: expected a finite number above 0, found {time!r}")
+    log_joint = _possible(model, start)
+    around, rate = neighborhood or zs(), as_balancing(balancing)
+    generator = seed if isinstance(seed, torch.Generator) else torch.Generator(start.device).manual_seed(seed)
+
+    active = torch.arange(num_sequences, device=start.device)
+    states, log_joint = start[active % len(start)], log_joint[active % len(start)]
+    clock, jumps = torch.zeros_like(log_joint), torch.zeros_like(active)
+    grid = torch.linspace(time / 2, time, _RECORDS, dtype=torch.double, device=start.device)
+    recorded, lengths = log_joint[:, None].repeat(1, _RECORDS), states.lengths[:, None].repeat(1, _RECORDS)
+    with tqdm(total=100, desc="Zanella processes", unit="%", disable=not progress) as bar:
+        while len(active):
+            active, hold, log_ratio, moved = _next_jumps(model, around, rate, states, active, generator)
+            clock[active] += hold
+            intime = clock[active] <= time
+            active = active[intime]
+            states = _replaced(states, active, moved[intime])
+            log_joint[active] += log_ratio[intime]
+            jumps[active] += 1
+            # A state counts for all times to come, until the next jump overwrites it.
+            ahead = grid >= clock[active, None]
+            recorded[active] = torch.where(ahead, log_joint[active, None], recorded[active])
+            lengths[active] = torch.where(ahead, states.lengths[active, None], lengths[active])
+            bar.update(int(100 * clock.clamp(max=time).mean() / time) - bar.n)
+    return ZanellaSamples(states, time, jumps, recorded, lengths)
+
+
+def _possible(model: SequenceModel, start: Sequences) -> Tensor:
+    """``log p`` of the first states, double ``[N]``, none of which is impossible."""
+    if not len(start):
+        raise ValueError("start: expected at least one sequence, found none")
+    log_joint = model.log_joint(start).double()
+    bad = (log_joint.isnan() | (log_joint == -torch.inf)).nonzero().squeeze(1).tolist()
+    if bad:
+        raise ValueError(
+            f"start: expected sequences that the model calls possible, found probability zero (or NaN) for {len(bad)} "
+            f"of {len(start)}, first sequence {bad[0]}: {start[bad[:1]].to_lists()[0]}; leave them out"
+        )
+    return log_joint
+
+
+def _next_jumps(
+    model: SequenceModel,
+    neighborhood: Neighborhood,
+    balancing: Balancing,
+    states: Sequences,
+    active: Tensor,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor, Tensor, Sequences]:
+    """:func:`_race` for the active processes, long ``[A]``, a bounded number at a time."""
+    bound = neighborhood.edit_bound(int(states.lengths[active].max()), states.alphabet_size)
+    parts = []
+    for rows in active.split(max(1, _EDITS // max(1, bound))):
+        row, hold, log_ratio, moved = _race(model, neighborhood, balancing, _trimmed(states, rows), generator)
+        parts.append((rows[row], hold, log_ratio, moved))
+    jumping, holds, log_ratios, behind = zip(*parts, strict=True)
+    return torch.cat(jumping), torch.cat(holds), torch.cat(log_ratios), Sequences.cat(behind)
+
+
+def _race(
+    model: SequenceModel,
+    neighborhood: Neighborhood,
+    balancing: Balancing,
+    states: Sequences,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor, Tensor, Sequences]:
+    """The next jump of each process that can jump at all, ``J`` of them.
+
+    Every edit rings after an exponential time of its own rate, and the first one to ring is the jump.
+
+    :returns: the rows of the processes, long ``[J]``, the times until they jump and the log-ratios of the jumps, double
+        ``[J]`` each, and the states behind the jumps.
+    """
+    edits = neighborhood.edits(states)
+    log_ratio = model.log_ratio(states, edits).double()
+    _check_ratios(states, edits, log_ratio)
+    rates = balancing(log_ratio)
+    uniform = torch.rand(len(edits), dtype=torch.double, device=states.device, generator=generator)
+    rings = (-uniform.log() / rates).masked_fill(rates == 0, torch.inf)
+    first = rings.new_full((len(states),), torch.inf).scatter_reduce_(0, edits.owner, rings, "amin")
+    ringing = ((rings == first[edits.owner]) & (rings < torch.inf)).nonzero().squeeze(1)
+    # Should two edits ring at the very same moment, one of them wins.
+    winner = ringing.new_full((len(states),), -1).scatter_(0, edits.owner[ringing], ringing)
+    winner = winner[winner >= 0].sort().values
+    row = edits.owner[winner]
+    return row, first[row], log_ratio[winner], edits.select(winner).apply(states)
+
+
+def _check_ratios(states: Sequences, edits: Edits, log_ratio: Tensor) -> None:
+    bad = log_ratio.isnan().nonzero()[:1, 0]
+    if len(bad):
+        raise ValueError(
+            f"expected a log-ratio for every edit, found NaN where {states[edits.owner[bad]].to_lists()[0]} becomes "
+            f"{edits.select(bad).apply(states).to_lists()[0]}; the model gives NaN there"
+        )
+
+
+def _trimmed(states: Sequences, rows: Tensor) -> Sequences:
+    """The states of some rows, no wider than they need to be."""
+    lengths = states.lengths[rows]
+    return Sequences(states.tokens[rows, : int(lengths.max())], lengths, states.alphabet)
+
+
+def _replaced(states: Sequences, rows: Tensor, moved: Sequences) -> Sequences:
+    """The states with those of some rows replaced."""
+    width = max(states.width, moved.width)
+    old, new = (torch.nn.functional.pad(part.tokens, (0, width - part.width)) for part in (states, moved))
+    lengths = states.lengths.index_copy(0, rows, moved.lengths)
+    return Sequences(old.index_copy(0, rows, new), lengths, states.alphabet)
+
+
+def split_rhat(draws: Tensor) -> float:
+    r"""The split R-hat of Gelman et al. (2013), *Bayesian Data Analysis*, section 11.4; near 1 for mixed chains.
+
+    Each chain is cut into halves of ``n`` draws; with the mean ``W`` of their variances and the variance ``B / n`` of
+    their means it is :math:`\sqrt{((n - 1) / n \cdot W + B / n) / W}`.
+
+    :param draws: double ``[C, T]``, at least 4 draws of each chain.
+    :returns: NaN if all draws are equal.
+
+    >>> split_rhat(torch.tensor([[0.0, 1.0, 0.0, 1.0], [5.0, 6.0, 5.0, 6.0]]).double()) > 4
+    True
+    """
+    if _is_constant(draws):
+        return math.nan
+    halves = _halves(draws)
+    size = halves.shape[1]
+    return float(((size - 1) / size + halves.mean(1).var() / halves.var(1).mean()).sqrt())
+
+
+def effective_sample_size(draws: Tensor) -> float:
+    r"""How many independent draws the draws of all chains are worth for a mean, :math:`C\,T / \tau`.
+
+    The autocorrelation time :math:`\tau = 1 + 2 \sum_k \rho_k` is estimated by Geyer's (1992) initial monotone sequence
+    from the autocorrelations of all half chains together, as in Vehtari et al. (2021). It is at least 1, as it is for
+    a reversible process.
+
+    :param draws: double ``[C, T]``, at least 4 draws of each chain.
+    :returns: NaN if all draws are equal.
+    """
+    if _is_constant(draws):
+        return math.nan
+    halves = _halves(draws)
+    size = halves.shape[1]
+    spectrum = torch.fft.rfft(halves - halves.mean(1, keepdim=True), 2 * size).abs().square()
+    covariance = torch.fft.irfft(spectrum, 2 * size)[:, :size].mean(0) / size
+    total = covariance[0] + halves.mean(1).var()
+    correlation = 1 - (covariance[0] * size / (size - 1) - covariance) / total
+    correlation[0] = 1.0
+    pairs = correlation[: size // 2 * 2].view(-1, 2).sum(1)
+    initial = pairs.cummin(0).values * (pairs > 0).cumprod(0)
+    return halves.numel() / max(1.0, float(2 * initial.sum() - 1))
+
+
+def _halves(draws: Tensor) -> Tensor:
+    """Each chain as two: ``[2 C, T // 2]``."""
+    size = draws.shape[1] // 2
+    return torch.cat([draws[:, :size], draws[:, -size:]])
+
+
+def _is_constant(draws: Tensor) -> bool:
+    return torch.allclose(draws, draws[:1, :1], rtol=1e-9, atol=1e-9)

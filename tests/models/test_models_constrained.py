@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from example_models import Unsampled, walk
+from scipy.stats import chisquare
+from torch import Tensor
+
+from pyro_ksd.edits import Edits
+from pyro_ksd.kernels import ContiguousKernel, LengthKernel, StartKernel
+from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.models import LinearChainMRF, MarkovSequence, SampleableModel, SequenceDistribution, SequenceModel
+from pyro_ksd.models.constrained import ConstrainedModel, constrain
+from pyro_ksd.models.sampled import with_sampler
+from pyro_ksd.neighborhoods import Substitutions, zs
+from pyro_ksd.operators import TailBlockOperator, ZanellaOperator
+from pyro_ksd.sequences import Sequences
+from pyro_ksd.stein import stein_matrices
+from pyro_ksd.testing import goodness_of_fit
+from pyro_ksd.views import View, default_views
+
+SIZE, LONGEST = 3, 4
+
+
+def random(*shape: int) -> Tensor:
+    return torch.rand(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def bounded_chain() -> MarkovSequence:
+    """A chain that stops for certain after three symbols."""
+    table = random(*[SIZE + 1] * 4)
+    table[(SIZE,) * 4] = 0.0  # never empty
+    table[:SIZE, :SIZE, :SIZE] = torch.eye(SIZE + 1, dtype=torch.double)[SIZE]
+    return MarkovSequence(table / table.sum(-1, keepdim=True), order=3, max_length=3)
+
+
+MODELS: dict[str, SequenceDistribution] = {
+    "MRF": LinearChainMRF(random(SIZE, SIZE), random(SIZE), random(LONGEST + 1)),
+    "MRF with a ban": LinearChainMRF(random(SIZE, SIZE).fill_diagonal_(-torch.inf), max_length=LONGEST),
+    "chain": bounded_chain(),
+}
+
+
+def ends_with_2(x: Sequences) -> Tensor:
+    last = torch.arange(x.width) == x.lengths[:, None] - 1
+    return (last & (x.tokens == 2)).any(1)
+
+
+def at_most_2_long(x: Sequences) -> Tensor:
+    return x.lengths <= 2
+
+
+def starts_and_ends_alike(x: Sequences) -> Tensor:
+    return torch.tensor([not row or row[0] == row[-1] for row in x.to_lists()])
+
+
+SETS = {
+    "ends with 2": (ends_with_2, lambda x: x[-1:] == (2,)),
+    "length": (at_most_2_long, lambda x: len(x) <= 2),
+    "alike": (starts_and_ends_alike, lambda x: x[:1] == x[-1:]),
+}
+LISTS = [x for length in range(LONGEST + 1) for x in product(range(SIZE), repeat=length)]
+SPACE = Sequences.of(LISTS, SIZE)
+
+
+def truth(model: SequenceDistribution, permitted: Any) -> Tensor:
+    """The conditional probabilities of all sequences, ``[N]``."""
+    p = torch.tensor([permitted(x) for x in LISTS]) * model.log_joint(SPACE).exp()
+    return p / p.sum()
+
+
+@pytest.mark.parametrize("chosen", SETS)
+@pytest.mark.parametrize("name", MODELS)
+def test_probabilities_and_ratios_against_enumeration(name: str, chosen: str) -> None:
+    predicate, permitted = SETS[chosen]
+    model, p = constrain(MODELS[name], predicate), truth(MODELS[name], permitted)
+    assert 0 < int((p > 0).sum()) < int((MODELS[name].log_joint(SPACE) > -torch.inf).sum())
+    torch.testing.assert_close(model.log_joint(SPACE).softmax(0), p, rtol=1e-13, atol=0)
+
+    data = SPACE[p > 0]
+    edits = zs().edits(data)
+    index = {x: row for row, x in enumerate(LISTS)}
+    rows = [index.get(tuple(y), -1) for y in edits.apply(data).to_lists()]  # type: ignore[arg-type]
+    after = torch.cat([p, torch.zeros(1)])[rows]  # sequences beyond the space are impossible
+    expected = after.log() - p[p > 0].log()[edits.owner]
+    found = model.log_ratio(data, edits)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    assert (found == -torch.inf).any()
+    assert found.isfinite().any()
+
+
+def test_chunks_of_edits_do_not_change_the_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ConstrainedModel(MODELS["MRF"], ends_with_2)
+    data = SPACE[ends_with_2(SPACE)]
+    edits = zs().edits(data)
+    whole = model.log_ratio(data, edits)
+    monkeypatch.setattr("pyro_ksd.models.constrained._EDITS", 7)
+    assert torch.equal(model.log_ratio(data, edits), whole)
+
+
+def test_no_edit_at_all() -> None:
+    model = ConstrainedModel(MODELS["MRF"], at_most_2_long)
+    data = Sequences.of([[], []], SIZE)
+    assert model.log_ratio(data, Substitutions().edits(data)).shape == (0,)
+
+
+def test_the_model_is_not_asked_outside_the_set() -> None:
+    class Short(Unsampled):
+        def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+            assert edits.new_lengths(sequences.lengths).max() <= 2
+            return super().log_ratio(sequences, edits)
+
+    data = Sequences.of([[0, 2], [1]], SIZE)
+    found = constrain(Short(MODELS["MRF"]), at_most_2_long).log_ratio(data, zs().edits(data))
+    assert (found == -torch.inf).equal(zs().edits(data).new_lengths(data.lengths) > 2)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [ZanellaOperator(), ZanellaOperator(zs(2), "mpf"), TailBlockOperator()],
+    ids=["zs", "zs, 2 locations, mpf", "tail block"],
+)
+@pytest.mark.parametrize("chosen", SETS)
+@pytest.mark.parametrize("name", MODELS)
+def test_stein_identity(name: str, chosen: str, operator: Any) -> None:
+    predicate, permitted = SETS[chosen]
+    p = truth(MODELS[name], permitted)
+    data, p = SPACE[p > 0], p[p > 0]
+    views = [View(str(k), operator, k) for k in (ContiguousKernel(1, 3), StartKernel(), LengthKernel())]
+    found = stein_matrices(constrain(MODELS[name], predicate), data, views)
+    assert largest_mean(found, p) < 1e-12
+    assert largest_mean(stein_matrices(MODELS[name], data, views), p) > 1e-3  # the model as it was is another one
+
+
+def largest_mean(matrices: list[Any], p: Tensor) -> float:
+    assert all(isinstance(matrix, FeatureMatrix) for matrix in matrices)
+    return max(value for matrix in matrices for value in matrix.weighted_sum(p[None])[0].abs().tolist())
+
+
+@pytest.mark.parametrize("chosen", SETS)
+@pytest.mark.parametrize("name", MODELS)
+def test_rejection_draws_from_the_conditional_law(name: str, chosen: str) -> None:
+    predicate, permitted = SETS[chosen]
+    model, p = constrain(MODELS[name], predicate), truth(MODELS[name], permitted)
+    assert isinstance(model, SampleableModel)
+    drawn = model.draw(20_000, torch.Generator().manual_seed(5))
+    assert len(drawn) == 20_000
+    index = {x: row for row, x in enumerate(LISTS)}
+    rows = torch.tensor([index[tuple(x)] for x in drawn.to_lists()])  # type: ignore[index]
+    counts = rows.bincount(minlength=len(LISTS))
+    assert counts[p == 0].sum() == 0
+    assert chisquare(counts[p > 0], 20_000 * p[p > 0]).pvalue > 1e-3
+
+
+def test_rejection_adapts_its_batches() -> None:
+    class Counting(Unsampled):
+        calls: list[int] = []  # noqa: RUF012
+
+        def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+            self.calls.append(num_sequences)
+            return MODELS["chain"].draw(num_sequences, generator)
+
+    rare = constrain(Counting(MODELS["chain"]), lambda x: (x.lengths == 3) & (x.tokens[:, :3].sum(1) == 6))
+    assert isinstance(rare, SampleableModel)
+    assert len(rare.draw(100, torch.Generator().manual_seed(0))) == 100
+    share = float(MODELS["chain"].log_joint(Sequences.of([[2, 2, 2]], SIZE)).exp())
+    assert share < 0.05
+    assert len(Counting.calls) < 10
+    assert sum(Counting.calls) < 2 * 100 / share
+
+
+def test_rejection_gives_up() -> None:
+    calls = 0
+
+    def never(x: Sequences) -> Tensor:
+        nonlocal calls
+        calls += len(x)
+        return torch.zeros(len(x), dtype=torch.bool)
+
+    model = constrain(MODELS["chain"], never, max_proposals=5_000)
+    assert isinstance(model, SampleableModel)
+    with pytest.raises(ValueError, match=r"expected 3 sequences .* found that 0 of 5000 proposals .* pass a sampler"):
+        model.draw(3)
+    assert calls == 5_000
+    with pytest.raises(ValueError, match=r"max_proposals: expected an integer of at least 1, found 0"):
+        constrain(MODELS["chain"], never, max_proposals=0)
+
+
+def test_seeds() -> None:
+    model = constrain(MODELS["MRF"], ends_with_2)
+    assert isinstance(model, SampleableModel)
+    state = torch.get_rng_state()
+    one, two, other = (model.draw(50, torch.Generator().manual_seed(seed)).to_lists() for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert one == two != other
+    with torch.random.fork_rng():  # without a generator the global stream counts, as for the distributions
+        torch.manual_seed(0)
+        first, second = model.draw(50).to_lists(), model.draw(50).to_lists()
+        torch.manual_seed(0)
+        assert first == model.draw(50).to_lists() != second
+
+
+def test_sampleable_exactly_if_the_model_is() -> None:
+    assert isinstance(constrain(MODELS["MRF"], ends_with_2), SampleableModel)
+    unsampled = constrain(Unsampled(MODELS["MRF"]), ends_with_2)
+    assert isinstance(unsampled, SequenceModel)
+    assert not isinstance(unsampled, SampleableModel)
+    assert isinstance(with_sampler(unsampled, MODELS["MRF"].draw), SampleableModel)
+    assert isinstance(constrain(constrain(MODELS["MRF"], ends_with_2), at_most_2_long), SampleableModel)
+    assert unsampled.alphabet_size == SIZE
+
+
+@pytest.mark.parametrize("bootstrap", ["parametric", "wild"])
+def test_goodness_of_fit(bootstrap: Any) -> None:
+    """The conditioning is what makes the model fit: without it, sequences that end with 0 are too many."""
+
+    def ends_with_0(x: Sequences) -> Tensor:
+        last = torch.arange(x.width) == x.lengths[:, None] - 1
+        return (last & (x.tokens == 0)).any(1)
+
+    model, other = constrain(walk(), ends_with_0), constrain(walk(hold=0.6), ends_with_0)
+    assert isinstance(model, SampleableModel)
+    assert isinstance(other, SampleableModel)
+
+    def p_value(tested: SequenceModel, truth: SampleableModel) -> float:
+        data = truth.draw(90, torch.Generator().manual_seed(3))
+        found = goodness_of_fit(tested, data, default_views(), bootstrap=bootstrap, num_bootstrap=99)
+        assert found.kind == bootstrap
+        return found.p_value_overall
+
+    assert p_value(model, model) > 0.05
+    assert p_value(model, other) <= 0.02
+    assert p_value(walk(), model) <= 0.02
+
+
+def test_data_outside_the_set_are_named() -> None:
+    data = Sequences.of([[0, 2], [2, 0], [2]], SIZE)
+    views = [View("", ZanellaOperator(), ContiguousKernel(1))]
+    with pytest.raises(ValueError, match=r"probability zero .* to 1 of 3 sequences \(1: \[2, 0\]\)"):
+        goodness_of_fit(constrain(MODELS["MRF"], ends_with_2), data, views)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "found"),
+    [
+        (lambda x: x.lengths, r"torch.int64 \[2\]"),
+        (lambda x: x.tokens == 0, r"torch.bool \[2, 2\]"),
+        (lambda x: (x.tokens == 0).any(), r"torch.bool \[\]"),
+        (lambda x: [True] * len(x), "list"),
+    ],
+)
+def test_a_bad_predicate(predicate: Any, found: str) -> None:
+    model, data = constrain(MODELS["MRF"], predicate), Sequences.of([[0, 1], [2]], SIZE)
+    with pytest.raises(ValueError, match=rf"predicate: expected a boolean tensor \[2\], .* found {found}; compare"):
+        model.log_joint(data)
+    with pytest.raises(ValueError, match="predicate: expected a boolean tensor"):
+        model.log_ratio(data, zs().edits(data))
+
+
+def test_with_sampler_replaces_the_sampler_and_nothing_else() -> None:
+    inner, data = MODELS["MRF"], Sequences.of([[0, 1], [2]], SIZE)
+    asked: list[Any] = []
+
+    def sampler(num_sequences: int, generator: torch.Generator) -> Sequences:
+        asked.append((num_sequences, generator))
+        return data
+
+    model, generator, edits = with_sampler(inner, sampler), torch.Generator(), zs().edits(data)
+    assert model.draw(2, generator) is data
+    assert asked == [(2, generator)]
+    assert model.alphabet_size == SIZE
+    assert torch.equal(model.log_joint(data), inner.log_joint(data))
+    assert torch.equal(model.log_ratio(data, edits), inner.log_ratio(data, edits))
+
+
+@pytest.mark.parametrize(
+    ("drawn", "number", "message"),
+    [
+        ([[0], [1]], 2, "sampler: expected Sequences, found list; convert with"),
+        (
+            Sequences.of([[0]], SIZE),
+            2,
+            "sampler: expected 2 sequences over the model's 3 symbols, found 1 over 3; give",
+        ),
+        (Sequences.of([[0]], 2), 1, "sampler: expected 1 sequences over the model's 3 symbols, found 1 over 2; give"),
+        (Sequences.of([[0]], SIZE), 0, "num_sequences: expected an integer of at least 1, found 0"),
+    ],
+)
+def test_a_bad_sampler(drawn: Any, number: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        with_sampler(MODELS["MRF"], lambda n, g: drawn).draw(number)
