@@ -12,8 +12,9 @@ from torch import Tensor
 
 from pyro_ksd.balancing import Balancing
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.convert import Sampler, as_model
+from pyro_ksd.models.convert import as_model
 from pyro_ksd.models.guards import has_length_law
+from pyro_ksd.models.sampled import Sampler
 from pyro_ksd.neighborhoods import Neighborhood, Substitutions
 from pyro_ksd.report import to_datatree
 from pyro_ksd.sequences import Sequences

@@ -105,9 +105,9 @@ def zanella_sample(
 
     >>> from pyro_ksd.models import LinearChainMRF
     >>> model = LinearChainMRF(torch.eye(2).double(), max_length=3)
-    >>> found = zanella_sample(model, 200, start=Sequences.of([[0], [1, 1]]), time=100.0, progress=False)
+    >>> found = zanella_sample(model, 100, start=Sequences.of([[0], [1, 1]]), time=200.0, progress=False)
     >>> len(found.sequences), found.mixed
-    (200, True)
+    (100, True)
 
     For the parametric bootstrap of a model that has no ``draw``:
 

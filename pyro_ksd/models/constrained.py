@@ -73,6 +73,9 @@ def constrain(
     Sequences outside the set :math:`A` have probability zero. Where the model can be sampled, so can the result: by
     exact rejection, which draws from the model until enough sequences lie in the set.
 
+    Edits that leave the set are impossible, so choose views with edits that move inside it. A set that fixes the last
+    symbol leaves next to nothing to the default view ``length`` and to edits of the last location alone.
+
     :param predicate: takes ``N`` sequences, gives a boolean tensor ``[N]``. It must read the codes, ``tokens`` and
         ``lengths``, as sequences drawn from a model carry no names of symbols.
     :param max_proposals: how many sequences one call of ``draw`` may draw from the model before it gives up.

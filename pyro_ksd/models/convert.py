@@ -4,23 +4,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import torch
-from pyro import poutine
 from torch import Tensor
 from torch.distributions import Distribution
 
 from pyro_ksd.models.base import SampleableModel, SequenceModel
 from pyro_ksd.models.custom import CustomDistribution
 from pyro_ksd.models.guards import check_program
-from pyro_ksd.models.program import VectorizedProgram, function_of
-from pyro_ksd.models.sampled import with_sampler
+from pyro_ksd.models.loop_program import LoopProgram
+from pyro_ksd.models.program import VectorizedProgram, bind, function_of
+from pyro_ksd.models.sampled import Sampler, with_sampler
 from pyro_ksd.models.tabulated import TabulatedModel
 from pyro_ksd.sequences import Sequences
-
-Sampler = Callable[[int, torch.Generator], Sequences]
 
 
 def as_model(
@@ -72,14 +69,8 @@ def _converted(model: Any, data: Sequences, parameters: Mapping[str, Tensor] | N
             f"model: expected a Pyro program, a distribution, or an object with log_joint and log_ratio, found "
             f"{type(model).__name__}"
         )
-    ready: SequenceModel
     if not inspect.signature(function_of(model)).parameters:
-        values = dict(parameters or {})
-        bound = poutine.substitute(poutine.condition(model, data=values), data=values)
-        from pyro_ksd.models.loop_program import LoopProgram
-
-        ready = LoopProgram(bound, data.alphabet_size)
-        return ready
+        return LoopProgram(bind(model, parameters or {}), data.alphabet_size)
     program = VectorizedProgram(model, data, parameters)
     check_program(program, data)
     return with_sampler(program, program.generate) if program.generates else program

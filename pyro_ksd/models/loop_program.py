@@ -362,7 +362,8 @@ class _Conditioned(_Sites):
         name, fn = msg["name"], msg["fn"]
         if name not in self._dtypes:
             self._dtypes[name] = _sample_dtype(fn, value.dtype)
-        msg["value"] = value.to(self._dtypes[name]).expand(fn.shape())
+        value, shape = value.to(self._dtypes[name]), fn.shape()
+        msg["value"] = value.expand(shape) if shape else value
         msg["is_observed"] = True
 
     def _score_symbol(self, msg: Any) -> None:
@@ -491,7 +492,8 @@ def _check_free(msg: Any) -> None:
 
 def _log_prob(msg: Any) -> Tensor:
     log_prob = msg["fn"].log_prob(msg["value"], *msg["args"], **msg["kwargs"])
-    return scale_and_mask(log_prob, mask=msg["mask"]).sum()  # type: ignore[no-any-return]
+    masked: Tensor = scale_and_mask(log_prob, mask=msg["mask"])
+    return masked.sum() if masked.ndim else masked
 
 
 def _sample_dtype(fn: Any, default: torch.dtype) -> torch.dtype:
@@ -551,7 +553,7 @@ def _no_chance(params: ParamStoreDict) -> Iterator[None]:
         elif not torch.equal(state, torch.get_rng_state()):
             raise ValueError(
                 "the program draws random numbers although all its sites have values, expected the same "
-                "log-probability from every run; look for dropout (call .eval() on modules), poutine.block and torch.rand"
+                "log-probability from every run; look for dropout (call .eval() on modules), blocked sites, torch.rand"
             )
     finally:
         torch.set_rng_state(state)

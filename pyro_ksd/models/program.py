@@ -7,6 +7,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor
 from pyro_ksd.models.distribution import PAD
 from pyro_ksd.models.evaluated import EvaluatedModel
 from pyro_ksd.models.isolation import isolated, seed_from
+from pyro_ksd.models.parameters import Shapes, checked_point, parameter_shapes
 from pyro_ksd.models.sites import Layout, find_layout, in_plate, is_enumerated, sample_sites
 from pyro_ksd.sequences import Sequences
 
@@ -87,7 +89,8 @@ class VectorizedProgram(EvaluatedModel):
 
     The log-joint of a sequence is the sum of all sites inside the plate over the sequences, at its place. Discrete
     latent sites with ``infer={"enumerate": "parallel"}`` are summed out, exactly and for each sequence. Sites outside
-    the plate cancel in ratios and are left out; ``poutine.scale`` is ignored.
+    the plate cancel in ratios and are left out; ``poutine.scale`` is ignored. The empty sequence is possible only if a
+    site that is not masked for it gives it a probability, such as a law of the length.
 
     :param program: ``program(sequences, lengths)`` or ``program(x)``, see :class:`TokensAndLengths` and
         :class:`PaddedTokens`.
@@ -101,9 +104,34 @@ class VectorizedProgram(EvaluatedModel):
         super().__init__(example.alphabet_size)
         self.convention = convention_of(program)
         self._program = program
-        values = dict(parameters or {})
-        self._bound = poutine.substitute(poutine.condition(program, data=values), data=values)
+        self._example = self.convention.arguments(example.tokens[:3], example.lengths[:3])
+        self._bound = program
+        if parameters:
+            self._bound = bind(program, checked_point(parameters, self.parameter_shapes))
         self._layout = self._inspect(example)
+
+    @property
+    def parameter_shapes(self) -> Shapes:
+        """The shapes of the global latent sites and ``pyro.param`` sites, by name."""
+        return parameter_shapes(self._program, *self._example)
+
+    def log_joint_draws(self, sequences: Sequences, draws: Mapping[str, Tensor]) -> Tensor:
+        """The log-joints under each of ``D`` draws of global parameters, double ``[D, N]``.
+
+        All draws at once where the program's operations can be vectorized over them, else one after the other.
+
+        :param draws: ``[D, ...]`` by name, see :func:`~pyro_ksd.models.parameters.posterior_draws`.
+        """
+
+        def under(values: dict[str, Tensor]) -> Tensor:
+            return self._score(bind(self._bound, values), sequences.tokens, sequences.lengths).double()
+
+        with isolated(validate=False):
+            try:
+                return torch.func.vmap(under)(dict(draws))
+            except (RuntimeError, ValueError):  # operations or control flow that vmap does not know
+                count = len(next(iter(draws.values())))
+                return torch.stack([under({name: value[i] for name, value in draws.items()}) for i in range(count)])
 
     @property
     def generates(self) -> bool:
@@ -122,16 +150,15 @@ class VectorizedProgram(EvaluatedModel):
     def run(self, tokens: Tensor, lengths: Tensor, *, validate: bool = False) -> Tensor:
         """The log-joints ``[N]`` of tokens ``[N, T]`` with any filling behind the end."""
         with isolated(validate=validate):
-            trace = self._trace(tokens, lengths)
-            total = self._total(trace, len(lengths))
+            total = self._score(self._bound, tokens, lengths)
             if total.isnan().any():
-                raise _nan(trace, self._layout, total)
+                raise _nan(self._trace(self._bound, tokens, lengths), self._layout, total)
             return total
 
     def impossible_sites(self, sequences: Sequences) -> list[str]:
         """For each of some sequences that the program calls impossible, the names of the sites that do."""
         with isolated(validate=False):
-            trace = self._trace(sequences.tokens, sequences.lengths)
+            trace = self._trace(self._bound, sequences.tokens, sequences.lengths)
             trace.compute_log_prob()
         names = []
         for row in range(len(sequences)):
@@ -145,11 +172,49 @@ class VectorizedProgram(EvaluatedModel):
         return names
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
-        return self.run(sequences.tokens, sequences.lengths)
+        empty = sequences.lengths == 0
+        if not empty.any():
+            return self.run(sequences.tokens, sequences.lengths)
+        values = torch.full(empty.shape, self._log_joint_of_nothing, dtype=torch.double, device=empty.device)
+        if not empty.all():
+            values[~empty] = self.run(sequences.tokens[~empty], sequences.lengths[~empty]).double()
+        return values
+
+    @cached_property
+    def _log_joint_of_nothing(self) -> float:
+        """The log-joint of the empty sequence: ``-inf`` unless a site speaks of it and none reads its padding."""
+        device = self._example[0].device
+        lengths = torch.tensor([0, 1], device=device)  # a sequence beside it, so that the program has a step to do
+        fills = [torch.full((2, 1), fill, device=device) for fill in range(min(2, self.alphabet_size))]
+        with isolated(validate=False):
+            traces = [self._trace(self._bound, tokens, lengths) for tokens in fills]
+            spoken = [
+                [site for _, site in self._own_sites(trace) if not is_enumerated(site) and self._counts_for_first(site)]
+                for trace in traces
+            ]
+            read = [[self._first_value(site) for site in sites] for sites in spoken]
+            if not spoken[0] or any(not a.equal(b) for a, b in zip(read[0], read[-1], strict=True)):
+                return -torch.inf
+            totals = [float(self._score(self._bound, tokens, lengths)[0]) for tokens in fills]
+        return totals[0] if totals[0] == totals[-1] else -torch.inf
+
+    def _counts_for_first(self, site: dict[str, Any]) -> bool:
+        """Whether a site is not masked for the first sequence."""
+        mask = site["mask"]
+        if mask is None or isinstance(mask, bool):
+            return mask is not False
+        whole = mask.expand(torch.broadcast_shapes(mask.shape, site["fn"].batch_shape))
+        return bool(whole.movedim(self._layout.dim, 0)[0].any())
+
+    def _first_value(self, site: dict[str, Any]) -> Tensor:
+        """The value of a site for the first sequence."""
+        value: Tensor = site["value"].expand(site["fn"].shape())
+        return value.movedim(self._layout.dim - site["fn"].event_dim, 0)[0]
 
     def _inspect(self, example: Sequences) -> Layout:
         few, more = example[torch.arange(3) % len(example)], example[torch.arange(5) % len(example)]
-        with isolated(validate=True, seed=0):
+        # Without validation, so that what is wrong with a site is said with its name when it is scored.
+        with isolated(validate=False, seed=0):
             try:
                 small, large = self._plain_trace(few), self._plain_trace(more)
             except Exception as error:
@@ -172,8 +237,7 @@ class VectorizedProgram(EvaluatedModel):
             "hard-coded, expected pyro.plate(..., len(lengths)) and shapes taken from the arguments"
         ) from error
 
-    def _trace(self, tokens: Tensor, lengths: Tensor) -> Trace:
-        program = self._bound
+    def _trace(self, program: Callable[..., Any], tokens: Tensor, lengths: Tensor) -> Trace:
         if self._layout.enumerated:
             program = poutine.enum(program, first_available_dim=-1 - self._layout.nesting)
         return poutine.trace(program).get_trace(*self.convention.arguments(tokens, lengths))
@@ -181,17 +245,28 @@ class VectorizedProgram(EvaluatedModel):
     def _own_sites(self, trace: Trace) -> list[tuple[str, dict[str, Any]]]:
         return [(name, site) for name, site in sample_sites(trace) if in_plate(site, self._layout.plate)]
 
-    def _total(self, trace: Trace, count: int) -> Tensor:
+    def _score(self, program: Callable[..., Any], tokens: Tensor, lengths: Tensor) -> Tensor:
+        """The log-joints ``[N]`` under a bound program."""
+        trace = self._trace(program, tokens, lengths)
         own = self._own_sites(trace)
         if self._layout.enumerated:
             return _marginal(trace, own, self._layout.plate)
-        total = torch.zeros(count, dtype=torch.double)
-        for _, site in own:
-            site["unscaled_log_prob"] = site["fn"].log_prob(site["value"], *site["args"], **site["kwargs"])
+        total = torch.zeros(len(lengths), dtype=torch.double, device=tokens.device)
+        for name, site in own:
+            try:
+                site["unscaled_log_prob"] = site["fn"].log_prob(site["value"], *site["args"], **site["kwargs"])
+            except (ValueError, IndexError) as error:
+                raise ValueError(f"site {name!r}: {error}") from error
             values = _masked(site)
             others = [dim for dim in range(-values.ndim, 0) if dim != self._layout.dim]
-            total = total.to(values.device) + (values.sum(others) if others else values)
+            total = total + (values.sum(others) if others else values)
         return total
+
+
+def bind(program: Callable[..., Any], values: Mapping[str, Tensor]) -> Callable[..., Any]:
+    """The program with values for some of its sample sites and ``pyro.param`` sites."""
+    bound: Callable[..., Any] = poutine.substitute(poutine.condition(program, data=values), data=values)
+    return bound
 
 
 def convention_of(program: Callable[..., Any]) -> Convention:

@@ -147,13 +147,13 @@ def test_rejection_draws_from_the_conditional_law(name: str, chosen: str) -> Non
     predicate, permitted = SETS[chosen]
     model, p = constrain(MODELS[name], predicate), truth(MODELS[name], permitted)
     assert isinstance(model, SampleableModel)
-    drawn = model.draw(20_000, torch.Generator().manual_seed(5))
-    assert len(drawn) == 20_000
+    drawn = model.draw(5_000, torch.Generator().manual_seed(5))
+    assert len(drawn) == 5_000
     index = {x: row for row, x in enumerate(LISTS)}
     rows = torch.tensor([index[tuple(x)] for x in drawn.to_lists()])  # type: ignore[index]
     counts = rows.bincount(minlength=len(LISTS))
     assert counts[p == 0].sum() == 0
-    assert chisquare(counts[p > 0], 20_000 * p[p > 0]).pvalue > 1e-3
+    assert chisquare(counts[p > 0], 5_000 * p[p > 0]).pvalue > 1e-3
 
 
 def test_rejection_adapts_its_batches() -> None:
@@ -216,25 +216,24 @@ def test_sampleable_exactly_if_the_model_is() -> None:
 
 @pytest.mark.parametrize("bootstrap", ["parametric", "wild"])
 def test_goodness_of_fit(bootstrap: Any) -> None:
-    """The conditioning is what makes the model fit: without it, sequences that end with 0 are too many."""
+    """The conditioning is what makes the model fit: without it, the data lack short sequences."""
 
-    def ends_with_0(x: Sequences) -> Tensor:
-        last = torch.arange(x.width) == x.lengths[:, None] - 1
-        return (last & (x.tokens == 0)).any(1)
+    def at_least_4_long(x: Sequences) -> Tensor:
+        return x.lengths >= 4
 
-    model, other = constrain(walk(), ends_with_0), constrain(walk(hold=0.6), ends_with_0)
+    model, other = constrain(walk(), at_least_4_long), constrain(walk(hold=0.6), at_least_4_long)
     assert isinstance(model, SampleableModel)
     assert isinstance(other, SampleableModel)
 
     def p_value(tested: SequenceModel, truth: SampleableModel) -> float:
-        data = truth.draw(90, torch.Generator().manual_seed(3))
-        found = goodness_of_fit(tested, data, default_views(), bootstrap=bootstrap, num_bootstrap=99)
+        data = truth.draw(40, torch.Generator().manual_seed(3))
+        found = goodness_of_fit(tested, data, default_views(), bootstrap=bootstrap, num_bootstrap=199)
         assert found.kind == bootstrap
         return found.p_value_overall
 
     assert p_value(model, model) > 0.05
-    assert p_value(model, other) <= 0.02
-    assert p_value(walk(), model) <= 0.02
+    assert p_value(model, other) <= 0.03
+    assert p_value(walk(), model) <= 0.03
 
 
 def test_data_outside_the_set_are_named() -> None:

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of a program's global parameters: points and posterior draws, in the forms in which Pyro gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from pyro import poutine
+from pyro.infer import Predictive
+from torch import Tensor
+
+from pyro_ksd.models.isolation import isolated
+from pyro_ksd.models.sites import sample_sites
+
+Shapes = dict[str, torch.Size]
+
+
+def parameter_shapes(program: Callable[..., Any], *arguments: Any) -> Shapes:
+    """The shapes of the global latent sites and of the ``pyro.param`` sites of a program, by name."""
+    with isolated(validate=False, seed=0):
+        trace = poutine.trace(program).get_trace(*arguments)
+    latent = {name: site for name, site in sample_sites(trace) if not site["is_observed"]}
+    shapes = {name: site["value"].shape for name, site in latent.items() if not site["cond_indep_stack"]}
+    plated = {name: site["value"].shape for name, site in latent.items() if site["cond_indep_stack"]}
+    params = {name: site["value"].shape for name, site in trace.nodes.items() if site["type"] == "param"}
+    return shapes | plated | params
+
+
+def checked_point(values: Mapping[str, Tensor], shapes: Shapes) -> dict[str, Tensor]:
+    """One value for each named parameter.
+
+    :raises ValueError: naming a site that the program does not have, or that has another shape.
+    """
+    _check_names(values, shapes)
+    for name, value in values.items():
+        if torch.as_tensor(value).shape != shapes[name]:
+            raise ValueError(
+                f"parameters: site {name!r} has the shape {list(torch.as_tensor(value).shape)}, expected "
+                f"{list(shapes[name])}; give one value, not a batch of draws"
+            )
+    return {name: torch.as_tensor(value) for name, value in values.items()}
+
+
+def posterior_draws(source: Any, shapes: Shapes, *arguments: Any, num_draws: int = 100) -> dict[str, Tensor]:
+    """Posterior draws as ``[D, ...]`` tensors by name, with chains put one after the other.
+
+    :param source: draws by name (from ``MCMC.get_samples()``, with or without ``group_by_chain``, or from
+        ``Predictive``), an ``MCMC`` object after its run, a ``Predictive``, or a guide.
+    :param shapes: what :func:`parameter_shapes` gave.
+    :param arguments: the program's arguments, for a guide or a ``Predictive`` to run with.
+    :param num_draws: how many draws to take from a guide.
+    :raises ValueError: naming a site that is missing, unknown or of another shape.
+    """
+    if isinstance(source, Mapping):
+        drawn = dict(source)
+    elif hasattr(source, "get_samples"):
+        drawn = source.get_samples()
+    elif callable(source):
+        predictive = source if isinstance(source, Predictive) else Predictive(source, num_samples=num_draws)
+        with isolated(validate=False, seed=0):
+            drawn = predictive(*arguments)
+        drawn = {name: value for name, value in drawn.items() if name in shapes}
+    else:
+        raise ValueError(
+            f"posterior: expected draws by name, an MCMC object, a Predictive or a guide, found {type(source).__name__}"
+        )
+    _check_names(drawn, shapes)
+    draws = {name: _as_draws(name, torch.as_tensor(value), shapes[name]) for name, value in drawn.items()}
+    counts = {name: len(value) for name, value in draws.items()}
+    if len(set(counts.values())) > 1:
+        raise ValueError(f"posterior: expected the same number of draws for all sites, found {counts}")
+    return draws
+
+
+def _check_names(values: Mapping[str, Any], shapes: Shapes) -> None:
+    unknown = sorted(set(values) - set(shapes))
+    if unknown:
+        raise ValueError(
+            f"parameters: the program has no global site named {unknown}, expected some of {sorted(shapes)}"
+        )
+
+
+def _as_draws(name: str, value: Tensor, shape: torch.Size) -> Tensor:
+    """``[D, *shape]`` from draws with or without a dimension of chains, and with or without singleton dimensions."""
+    for leading in (1, 2):  # draws, or chains and draws
+        rest = value.shape[leading:]
+        if value.ndim >= leading and [n for n in rest if n != 1] == [n for n in shape if n != 1]:
+            if leading == 2 and len(rest) < len(shape):
+                continue
+            return value.reshape(-1, *shape)
+    raise ValueError(
+        f"posterior: site {name!r} has draws of shape {list(value.shape)}, expected [draws, {_listed(shape)}] or "
+        f"[chains, draws, {_listed(shape)}]"
+    )
+
+
+def _listed(shape: torch.Size) -> str:
+    return ", ".join(map(str, shape)) or "nothing more"

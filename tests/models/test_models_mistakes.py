@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users get wrong in a Pyro program, and what they are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+from pyro import poutine
+from pyro_programs import INITIAL, MOVES, SIZE, bernoulli, chain_with_stop, stops
+from torch import Tensor
+
+from pyro_ksd import ksd_check
+from pyro_ksd.models.convert import as_model
+from pyro_ksd.sequences import Sequences
+
+DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]], SIZE)
+
+
+def steps(sequences: Tensor, lengths: Tensor) -> None:
+    """The sites of a right chain, to stand inside a plate."""
+    for t in range(sequences.shape[1]):
+        with poutine.mask(mask=t < lengths):
+            probs = INITIAL.expand(len(lengths), -1) if t == 0 else MOVES[sequences[:, t - 1]]
+            pyro.sample(f"x_{t}", dist.Categorical(probs), obs=sequences[:, t])
+            pyro.sample(f"stop_{t}", bernoulli(), obs=stops(lengths, t))
+
+
+def latent_inside(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        pyro.sample("mood", dist.Normal(0.0, 1.0))
+        steps(sequences, lengths)
+
+
+def global_latent(sequences: Tensor, lengths: Tensor) -> None:
+    pyro.sample("rate", dist.Beta(1.0, 1.0))
+    with pyro.plate("sequences", len(lengths)):
+        steps(sequences, lengths)
+
+
+def factor_summed_over_the_batch(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        steps(sequences, lengths)
+        pyro.factor("taste", sequences.sum().double())
+
+
+def factor_outside_the_plate(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        steps(sequences, lengths)
+    pyro.factor("taste", lengths.double().sum())
+
+
+def missing_mask(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"stop_{t}", bernoulli(), obs=stops(lengths, t))
+
+
+def ignores_lengths(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
+
+
+def padding_is_no_symbol(x: Tensor) -> None:
+    with pyro.plate("sequences", len(x)):
+        for t in range(x.shape[1]):
+            pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=x[:, t])
+
+
+def unknown_symbols(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"x_{t}", dist.Categorical(torch.ones(2) / 2), obs=sequences[:, t])
+
+
+def hard_coded_batch_size(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(DATA)):
+        steps(sequences + torch.zeros(len(DATA), 1, dtype=torch.long), lengths)
+
+
+def hard_coded_everywhere(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", 7):
+        pyro.sample("x", dist.Bernoulli(0.5), obs=torch.ones(7))
+
+
+def no_plate(sequences: Tensor, lengths: Tensor) -> None:
+    steps(sequences, lengths)
+
+
+def two_plates(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        steps(sequences, lengths)
+    with pyro.plate("again", len(lengths)):
+        pyro.factor("length", -lengths.double())
+
+
+def subsampled(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths), subsample_size=2) as index:
+        steps(sequences[index], lengths[index])
+
+
+def sequential(sequences: Tensor, lengths: Tensor) -> None:
+    for i in pyro.plate("sequences", len(lengths)):
+        for t in range(int(lengths[i])):
+            pyro.sample(f"x_{i}_{t}", dist.Categorical(INITIAL), obs=sequences[i, t])
+
+
+def enumerated_outside(sequences: Tensor, lengths: Tensor) -> None:
+    pyro.sample("regime", dist.Categorical(torch.ones(2) / 2), infer={"enumerate": "parallel"})
+    with pyro.plate("sequences", len(lengths)):
+        steps(sequences, lengths)
+
+
+def enumerated_without_markov(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(30):
+            pyro.sample(f"z_{t}", dist.Categorical(torch.ones(2) / 2), infer={"enumerate": "parallel"})
+
+
+def forbids_the_second_symbol(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        steps(sequences, lengths)
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                pyro.factor(f"ban_{t}", torch.where((sequences[:, t] == 2) & (t > 0), -torch.inf, 0.0))
+
+
+def nan_at_a_site(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        steps(sequences, lengths)
+        pyro.factor("root", (lengths - 3.0).sqrt())
+
+
+def three_arguments(sequences: Tensor, lengths: Tensor, table: Tensor) -> None:
+    """Not called."""
+
+
+MISTAKES: list[tuple[Callable[..., Any], str]] = [
+    (latent_inside, "site 'mood': found a latent inside the plate 'sequences' that is neither observed nor enumerated"),
+    (global_latent, "site 'rate': found a global latent without a value, expected one in parameters="),
+    (factor_summed_over_the_batch, "log-joint of a sequence changes with the other sequences of the batch"),
+    (factor_outside_the_plate, "site 'taste': stands outside the plate 'sequences', but its log-probability changes"),
+    (missing_mask, "log-joint of a sequence changes with the padding behind its end"),
+    (ignores_lengths, "expected steps t >= lengths to count nothing: put them under poutine.mask(mask=t < lengths)"),
+    (padding_is_no_symbol, "filled with -1 behind the ends: a value that is no symbol"),
+    (unknown_symbols, "the program does not score the data: site 'x_0': Expected value argument"),
+    (hard_coded_batch_size, "the program runs on all 5 sequences, but not on a few of them: a batch size seems to be"),
+    (hard_coded_everywhere, "3 members for 3 sequences and 5 for 5, found {'sequences': 7}; a size must not be hard-"),
+    (no_plate, "expected a plate over the sequences, 3 members for 3 sequences and 5 for 5, found no plate"),
+    (two_plates, "expected one plate over the sequences, found several of their number: ['again', 'sequences']"),
+    (subsampled, "plate 'sequences': found 2 of 3 members, expected all of them; a subsampled plate"),
+    (sequential, "plate 'sequences': found a sequential plate (for ... in pyro.plate), expected a vectorized one"),
+    (enumerated_outside, "site 'regime': found an enumerated latent outside the plate 'sequences'; it would couple"),
+    (enumerated_without_markov, "found 30 enumerated sites without pyro.markov ('z_0', 'z_1', ...)"),
+    (forbids_the_second_symbol, "probability zero to 1 of 5 sequences: sequence 0, [0, 1, 1, 2], at site ban_3"),
+    (nan_at_a_site, "site 'root': found NaN in the log-probability of sequence"),
+    (three_arguments, "found the parameters ['sequences', 'lengths', 'table']"),
+]
+
+
+@pytest.mark.parametrize(("program", "message"), MISTAKES, ids=[program.__name__ for program, _ in MISTAKES])
+def test_mistake_is_named(program: Callable[..., Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        as_model(program, DATA)
+
+
+def returns_nothing(sequences: Any = None, lengths: Any = None, num_sequences: int = 0) -> None:
+    if lengths is not None:
+        chain_with_stop(sequences, lengths)
+
+
+def returns_tokens_only(sequences: Any = None, lengths: Any = None, num_sequences: int = 0) -> Any:
+    if lengths is not None:
+        return chain_with_stop(sequences, lengths)
+    return torch.zeros(num_sequences, 4, dtype=torch.long)
+
+
+def stops_generating_early(sequences: Any = None, lengths: Any = None, num_sequences: int = 0) -> Any:
+    if lengths is not None:
+        return chain_with_stop(sequences, lengths)
+    tokens, lengths = chain_with_stop(num_sequences=num_sequences)
+    return tokens[:, :3], lengths
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (returns_nothing, "the program was asked for 8 sequences (num_sequences=8) and returned nothing, expected"),
+        (returns_tokens_only, "returned a tensor [8, 4], expected (sequences, lengths) of shapes [8, T] and [8]"),
+        (stops_generating_early, "of 8 generated sequences were still alive after 3 steps"),
+    ],
+)
+def test_generation_is_checked(program: Callable[..., Any], message: str) -> None:
+    model = as_model(program, DATA)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        model.draw(8, torch.Generator().manual_seed(0))  # type: ignore[attr-defined]
+
+
+def returns_a_pair(x: Any = None, num_sequences: int = 0) -> Any:
+    from pyro_programs import CHAIN
+
+    with pyro.plate("sequences", num_sequences if x is None else len(x)):
+        return pyro.sample("x", CHAIN, obs=x), None
+
+
+def test_generation_of_one_tensor_is_checked() -> None:
+    model = as_model(returns_a_pair, DATA)
+    with pytest.raises(ValueError, match=re.escape("expected a tensor [4, T] filled with -1 behind the end")):
+        model.draw(4)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("model", [3, "chain", object()])
+def test_what_is_no_model(model: Any) -> None:
+    with pytest.raises(ValueError, match="model: expected a Pyro program, a distribution, or an object with log_joint"):
+        as_model(model, DATA)
+
+
+def conditional_on_length(sequences: Tensor, lengths: Tensor) -> None:
+    """As Pyro's own HMM example: nothing says how long a sequence is."""
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                probs = INITIAL.expand(len(lengths), -1) if t == 0 else MOVES[sequences[:, t - 1]]
+                pyro.sample(f"x_{t}", dist.Categorical(probs), obs=sequences[:, t])
+
+
+def test_a_model_without_a_length_law_is_checked_by_substitutions() -> None:
+    with pytest.warns(UserWarning, match="the model gives no probability to lengths") as caught:
+        check = ksd_check(conditional_on_length, DATA, num_bootstrap=5, progress=False)
+    assert 'pyro.sample(f"stop_{t}", dist.Bernoulli(p)' in str(caught[0].message)
+    assert check["ksd"].attrs["edits"] == "substitution"
+    assert "length" not in check["ksd"]["view"].values
+
+
+def test_a_model_without_a_length_law_refuses_insertions() -> None:
+    from pyro_ksd.neighborhoods import Substitutions, zs
+
+    with pytest.raises(ValueError, match="view 'content-1': found edits that change the length, but the model"):
+        ksd_check(conditional_on_length, DATA, neighborhood=zs(), num_bootstrap=5, progress=False)
+    ksd_check(conditional_on_length, DATA, neighborhood=Substitutions(2), num_bootstrap=5, progress=False)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vectorized Pyro programs against brute force."""
+
+from __future__ import annotations
+
+import math
+
+import pyro_programs as programs
+import pytest
+import torch
+from pyro_programs import EXAMPLES, SIZE
+
+from pyro_ksd.models.convert import as_model
+from pyro_ksd.models.evaluated import distinct
+from pyro_ksd.models.program import VectorizedProgram
+from pyro_ksd.neighborhoods import DoubleSubstitutions, zs
+from pyro_ksd.sequences import Sequences
+
+DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]], SIZE)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_log_joint_against_plain_python(name: str) -> None:
+    example = EXAMPLES[name]
+    data = Sequences.of([x for x in DATA.to_lists() if example.log_joint(x) > -math.inf], SIZE)
+    found = as_model(example.program, data).log_joint(data).tolist()
+    expected = [example.log_joint(x) for x in data.to_lists()]
+    offset = found[0] - expected[0]  # a log-joint is known up to a constant
+    assert [value - offset for value in found] == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_log_ratios_of_all_edits_against_plain_python(name: str) -> None:
+    example = EXAMPLES[name]
+    data = Sequences.of([x for x in DATA.to_lists() if example.log_joint(x) > -math.inf], SIZE)
+    edits = zs().edits(data)
+    found = as_model(example.program, data).log_ratio(data, edits).tolist()
+    own = data.to_lists()
+    for ratio, owner, y in zip(found, edits.owner.tolist(), edits.apply(data).to_lists(), strict=True):
+        expected = example.log_joint(y) - example.log_joint(own[owner])
+        assert ratio == pytest.approx(expected, abs=1e-10)
+
+
+def test_five_styles_of_one_chain_give_the_same_ratios() -> None:
+    edits = zs().edits(DATA)
+    expected = programs.CHAIN.log_ratio(DATA, edits)
+    styles = ["chain_with_stop", "chain_with_end_symbol", "chain_as_one_site", "chain_in_a_loop", "chain_without_loop"]
+    for style in styles:
+        found = as_model(getattr(programs, style), DATA).log_ratio(DATA, edits)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10, msg=style)
+
+
+def test_repeated_neighbors_are_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = Sequences.of([[0, 1], [0, 1], [1, 0], [0, 1]], SIZE)
+    model = VectorizedProgram(programs.chain_with_stop, data)
+    edits = zs().edits(data)
+    neighbors = {tuple(y) for y in edits.apply(data).to_lists()}
+    scored: list[tuple[object, ...]] = []
+    inner = VectorizedProgram._evaluate
+
+    def counted(self: VectorizedProgram, sequences: Sequences) -> torch.Tensor:
+        scored.extend(map(tuple, sequences.to_lists()))
+        return inner(self, sequences)
+
+    monkeypatch.setattr(VectorizedProgram, "_evaluate", counted)
+    model.log_ratio(data, edits)
+    assert len(edits) > len(neighbors)
+    assert sorted(scored) == sorted([*neighbors, *map(tuple, data.to_lists())])
+
+
+def test_chunks_do_not_change_the_log_joints(monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in (programs.chain_with_stop, programs.hmm):
+        model = as_model(program, DATA)
+        neighbors = zs().edits(DATA).apply(DATA)
+        whole = model.log_joint(neighbors)
+        monkeypatch.setattr("pyro_ksd.models.evaluated.CHUNK", 7)
+        torch.testing.assert_close(model.log_joint(neighbors), whole, rtol=1e-12, atol=1e-12)
+
+
+def test_distinct_survives_a_collision_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "randint", lambda low, high, size, **_: torch.zeros(size, dtype=torch.long))
+    data = Sequences.of([[0, 2], [1, 1], [2, 0], [1, 1], [0, 2]], SIZE)  # all rows have the same sum
+    first, inverse = distinct(data)
+    assert len(first) == 3
+    assert [data.to_lists()[i] for i in first[inverse].tolist()] == data.to_lists()
+
+
+def test_long_hidden_chains_do_not_run_out_of_dimensions() -> None:
+    from pyro_ksd.models import HiddenMarkovSequence
+
+    truth = HiddenMarkovSequence(programs.HIDDEN_START, programs.HIDDEN_MOVES, programs.EMISSION, programs.STOP)
+    tokens = torch.randint(0, SIZE, (4, 60), generator=torch.Generator().manual_seed(0))
+    data = Sequences.of(tokens, SIZE, lengths=[60, 1, 37, 59])
+    found = as_model(programs.hmm, data).log_joint(data)
+    torch.testing.assert_close(found, truth.log_joint(data), rtol=1e-10, atol=1e-10)
+
+
+def test_edits_that_change_several_symbols() -> None:
+    edits = DoubleSubstitutions().edits(DATA)
+    found = as_model(programs.chain_with_stop, DATA).log_ratio(DATA, edits)
+    torch.testing.assert_close(found, programs.CHAIN.log_ratio(DATA, edits), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("style", ["chain_with_stop", "chain_as_one_site", "chain_in_a_loop"])
+def test_generated_sequences_follow_the_model(style: str) -> None:
+    model = as_model(getattr(programs, style), DATA)
+    count = 600 if style == "chain_in_a_loop" else 20_000
+    drawn = model.draw(count, torch.Generator().manual_seed(0))  # type: ignore[attr-defined]
+    first = torch.bincount(drawn.tokens[:, 0], minlength=SIZE) / count
+    assert (first - programs.INITIAL).abs().max() < 4 * (0.25 / count) ** 0.5
+    assert float(drawn.lengths.double().mean()) == pytest.approx(5, abs=4 * 20**0.5 / count**0.5)
+    again = model.draw(count, torch.Generator().manual_seed(0))  # type: ignore[attr-defined]
+    assert torch.equal(drawn.tokens, again.tokens)
