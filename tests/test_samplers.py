@@ -169,6 +169,17 @@ def autoregressive(phi: float, chains: int, draws: int) -> Tensor:
     return torch.stack(values, 1)
 
 
+@pytest.mark.parametrize(("log_p_drifts", "length_drifts"), [(False, False), (True, False), (False, True)])
+def test_one_drifting_quantity_is_enough(log_p_drifts: bool, length_drifts: bool) -> None:
+    drift, noise = torch.linspace(0, 5, 50), autoregressive(0.0, 100, 50)
+    log_joint = noise + drift * log_p_drifts
+    lengths = (10 * (5 + noise + drift * length_drifts)).long()
+    found = ZanellaSamples(START, 1.0, torch.ones(100), log_joint, lengths)
+    assert (found.rhat["log p"] > 1.05) == log_p_drifts
+    assert (found.rhat["length"] > 1.05) == length_drifts
+    assert found.mixed == (not log_p_drifts and not length_drifts)
+
+
 @pytest.mark.parametrize("phi", [0.0, 0.5, 0.9])
 def test_effective_sample_size_of_an_autoregression(phi: float) -> None:
     draws = autoregressive(phi, 20, 2_000)

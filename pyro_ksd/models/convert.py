@@ -14,7 +14,8 @@ from pyro_ksd.models.base import SampleableModel, SequenceModel
 from pyro_ksd.models.custom import CustomDistribution
 from pyro_ksd.models.guards import check_program
 from pyro_ksd.models.loop_program import LoopProgram
-from pyro_ksd.models.program import VectorizedProgram, bind, function_of
+from pyro_ksd.models.parameters import bind
+from pyro_ksd.models.program import VectorizedProgram, function_of
 from pyro_ksd.models.sampled import Sampler, with_sampler
 from pyro_ksd.models.tabulated import TabulatedModel
 from pyro_ksd.sequences import Sequences

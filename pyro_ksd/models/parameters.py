@@ -8,13 +8,38 @@ from typing import Any
 
 import torch
 from pyro import poutine
-from pyro.infer import Predictive
+from pyro.infer import MCMC, Predictive
+from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
 from pyro_ksd.models.isolation import isolated
 from pyro_ksd.models.sites import sample_sites
 
 Shapes = dict[str, torch.Size]
+
+
+class Bound(Messenger):
+    """Gives values to latent sample sites and to ``pyro.param`` sites, by name."""
+
+    def __init__(self, values: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self._values = values
+
+    def _pyro_sample(self, msg: Any) -> None:
+        if msg["name"] in self._values and not msg["is_observed"]:
+            msg["value"] = self._values[msg["name"]]
+            msg["is_observed"] = True
+
+    def _pyro_param(self, msg: Any) -> None:
+        if msg["name"] in self._values:
+            msg["value"] = self._values[msg["name"]]
+            msg["done"] = True
+
+
+def bind(program: Callable[..., Any], values: Mapping[str, Tensor]) -> Callable[..., Any]:
+    """The program with values for some of its latent sample sites and ``pyro.param`` sites."""
+    bound: Callable[..., Any] = Bound(values)(program)
+    return bound
 
 
 def parameter_shapes(program: Callable[..., Any], *arguments: Any) -> Shapes:
@@ -55,7 +80,7 @@ def posterior_draws(source: Any, shapes: Shapes, *arguments: Any, num_draws: int
     """
     if isinstance(source, Mapping):
         drawn = dict(source)
-    elif hasattr(source, "get_samples"):
+    elif isinstance(source, MCMC):
         drawn = source.get_samples()
     elif callable(source):
         predictive = source if isinstance(source, Predictive) else Predictive(source, num_samples=num_draws)
@@ -77,9 +102,7 @@ def posterior_draws(source: Any, shapes: Shapes, *arguments: Any, num_draws: int
 def _check_names(values: Mapping[str, Any], shapes: Shapes) -> None:
     unknown = sorted(set(values) - set(shapes))
     if unknown:
-        raise ValueError(
-            f"parameters: the program has no global site named {unknown}, expected some of {sorted(shapes)}"
-        )
+        raise ValueError(f"parameters: the program has no global site {unknown}, expected some of {sorted(shapes)}")
 
 
 def _as_draws(name: str, value: Tensor, shape: torch.Size) -> Tensor:

@@ -20,7 +20,7 @@ from torch import Tensor
 from pyro_ksd.models.distribution import PAD
 from pyro_ksd.models.evaluated import EvaluatedModel
 from pyro_ksd.models.isolation import isolated, seed_from
-from pyro_ksd.models.parameters import Shapes, checked_point, parameter_shapes
+from pyro_ksd.models.parameters import Shapes, bind, checked_point, parameter_shapes
 from pyro_ksd.models.sites import Layout, find_layout, in_plate, is_enumerated, sample_sites
 from pyro_ksd.sequences import Sequences
 
@@ -105,9 +105,8 @@ class VectorizedProgram(EvaluatedModel):
         self.convention = convention_of(program)
         self._program = program
         self._example = self.convention.arguments(example.tokens[:3], example.lengths[:3])
-        self._bound = program
-        if parameters:
-            self._bound = bind(program, checked_point(parameters, self.parameter_shapes))
+        self._values = checked_point(parameters, self.parameter_shapes) if parameters else {}
+        self._bound = bind(program, self._values)
         self._layout = self._inspect(example)
 
     @property
@@ -124,7 +123,7 @@ class VectorizedProgram(EvaluatedModel):
         """
 
         def under(values: dict[str, Tensor]) -> Tensor:
-            return self._score(bind(self._bound, values), sequences.tokens, sequences.lengths).double()
+            return self._score(bind(self._program, self._values | values), sequences.tokens, sequences.lengths).double()
 
         with isolated(validate=False):
             try:
@@ -261,12 +260,6 @@ class VectorizedProgram(EvaluatedModel):
             others = [dim for dim in range(-values.ndim, 0) if dim != self._layout.dim]
             total = total + (values.sum(others) if others else values)
         return total
-
-
-def bind(program: Callable[..., Any], values: Mapping[str, Tensor]) -> Callable[..., Any]:
-    """The program with values for some of its sample sites and ``pyro.param`` sites."""
-    bound: Callable[..., Any] = poutine.substitute(poutine.condition(program, data=values), data=values)
-    return bound
 
 
 def convention_of(program: Callable[..., Any]) -> Convention:
