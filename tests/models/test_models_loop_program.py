@@ -151,6 +151,15 @@ def test_other_names():
         strict.log_joint(space(1))
 
 
+def test_names_that_only_begin_like_symbols_and_stops():
+    def program():
+        for name in ("x_0b", "stop_0b"):
+            pyro.sample(name, dist.Normal(0.0, 1.0), obs=torch.tensor(0.0, dtype=torch.double))
+        chain()()
+
+    assert_same(LoopProgram(program, S).log_joint(space(2)), CHAIN.log_joint(space(2)) - math.log(2 * math.pi), 1e-6)
+
+
 def test_sites_of_shape_1():
     def program():
         law, stop, t = INITIAL[None], False, 0
@@ -386,10 +395,11 @@ def test_impossible_symbols_and_what_follows_them(index):
         return math.log(total * 0.5 ** len(x)) if total else -math.inf
 
     sequences = space(3, shortest=1)
-    model = slow(program) if index is int else LoopProgram(program, S)
-    found = model.log_joint(sequences)
-    assert_same(found, enumerated(log_prob, sequences))
-    assert 0 < found.isfinite().sum() < len(found)
+    for order in (sequences, Sequences.of(sequences.to_lists()[::-1], S)):
+        model = slow(program) if index is int else LoopProgram(program, S)
+        found = model.log_joint(order)
+        assert_same(found, enumerated(log_prob, order))
+        assert 0 < found.isfinite().sum() < len(found)
 
 
 # Vectorization
@@ -444,15 +454,19 @@ def test_vectorized_run_that_differs():
     assert_same(found, CHAIN.log_joint(space(2, shortest=1)))
 
 
-def test_float32_programs_stay_vectorized():
-    law = torch.full((S,), 1 / S)
+def test_rounding_of_float32_programs_is_no_difference():
+    net = nn.Sequential(nn.Embedding(S, 64), nn.Linear(64, 64), nn.Linear(64, S))
 
     def program():
-        for t in range(200):
-            pyro.sample(f"x_{t}", dist.Categorical(law))
+        x = torch.tensor(0)
+        for t in range(50):
+            x = pyro.sample(f"x_{t}", dist.Categorical(logits=net(x)))
 
-    data = Sequences(torch.zeros(3, 200, dtype=torch.long), torch.full((3,), 200), S)
-    assert_same(LoopProgram(program, S).log_joint(data), torch.full((3,), -200 * math.log(S)).double(), 1e-3)
+    tokens = torch.randint(S, (40, 50), generator=torch.Generator().manual_seed(0))
+    before = torch.cat([torch.zeros(40, 1, dtype=torch.long), tokens[:, :-1]], 1)
+    truth = net.double()(before).log_softmax(-1).gather(-1, tokens[..., None]).sum((1, 2)).detach()
+    net.float()
+    assert_same(LoopProgram(program, S).log_joint(Sequences(tokens, torch.full((40,), 50), S)), truth, 1e-3)
 
 
 # Parameters
@@ -491,7 +505,25 @@ def test_random_initial_parameters_are_kept():
     first = model.log_joint(space(2))
     torch.rand(5)
     assert_same(model.log_joint(space(2)), first)
-    assert not torch.equal(first, LoopProgram(trained(), S).log_joint(space(2)))
+    other = LoopProgram(trained(lambda: torch.rand(S, dtype=torch.double)), S)
+    assert not torch.equal(first, other.log_joint(space(2)))
+
+
+def test_later_random_parameters_differ_from_earlier_ones():
+    def program():
+        for name in "ab":
+            stop = pyro.sample(f"stop_{name == 'b':d}", dist.Bernoulli(torch.tensor(0.5, dtype=torch.double)))
+            if stop:
+                break
+            law = pyro.param(name, lambda: torch.rand(S, dtype=torch.double), constraint=constraints.simplex)
+            pyro.sample(f"x_{name == 'b':d}", dist.Categorical(law))
+
+    model = LoopProgram(program, S)
+    one = model.log_joint(Sequences.of([[symbol] for symbol in range(S)], S)) - 2 * math.log(0.5)
+    two = model.log_joint(Sequences.of([[0, symbol] for symbol in range(S)], S)) - 2 * math.log(0.5) - one[0]
+    assert one.exp().sum().item() == pytest.approx(1)
+    assert two.exp().sum().item() == pytest.approx(1)
+    assert (one - two).abs().max() > 0.01
 
 
 def test_parameters_of_the_store_are_used_and_left_alone():
@@ -619,14 +651,20 @@ def test_draws_seed_numpy_and_random_too():
         chain(stops=0.1 + 0.4 * (np.random.random() + random.random()))()  # noqa: NPY002
 
     model = LoopProgram(program, S)
-    first, again = (model.draw(30, torch.Generator().manual_seed(1)).to_lists() for _ in range(2))
-    assert first == again
+    first = model.draw(30, torch.Generator().manual_seed(1)).to_lists()
+    random.random()
+    np.random.random()  # noqa: NPY002
+    assert model.draw(30, torch.Generator().manual_seed(1)).to_lists() == first
 
 
 def test_too_long_draws():
     message = r"still going at max_length=5, expected a shorter sequence; raise max_length"
     with pytest.raises(ValueError, match=message):
         LoopProgram(chain(stops=0.0), S, max_length=5).draw(1)
+    with pytest.raises(ValueError, match=message):
+        LoopProgram(lambda: [pyro.sample(f"x_{t}", dist.Categorical(INITIAL)) for t in range(6)], S, max_length=5).draw(
+            1
+        )
     assert LoopProgram(limited(5, stop_at_the_limit=False), S, max_length=5).draw(20).width <= 5
     assert LoopProgram(chain(), S).max_length == 10_000
 
@@ -765,7 +803,29 @@ def test_misplaced_sites(program, message):
             call(LoopProgram(program, S))
 
 
+class Fair(dist.TorchDistribution):
+    """1/2 for everything."""
+
+    arg_constraints = {}  # noqa: RUF012
+
+    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+        return torch.ones(sample_shape, dtype=torch.long)
+
+    def log_prob(self, value):
+        return torch.full_like(value, math.log(0.5), dtype=torch.double)
+
+
+class FairCoin(Fair):
+    support = constraints.integer_interval(0, 1)
+
+
+def test_laws_without_support():
+    model = LoopProgram(lambda: pyro.sample("x_0", Fair(validate_args=False)), S)
+    assert_same(model.log_joint(Sequences.of([[0], [2]], S)), torch.full((2,), math.log(0.5), dtype=torch.double))
+
+
 SMALL_LAWS = {
+    "coin": (FairCoin(validate_args=False), "0..1"),
     "categorical": (dist.Categorical(torch.tensor([0.5, 0.5])), "0..1"),
     "bernoulli": (dist.Bernoulli(0.5), "Boolean()"),
     "binomial": (dist.Binomial(1, torch.tensor(0.5)), "IntegerInterval(lower_bound=0, upper_bound=1.0)"),

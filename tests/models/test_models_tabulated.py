@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of short sequences in place of whole evaluations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyro
+import pyro_programs as programs
+import pytest
+import torch
+from pyro import poutine
+from pyro_programs import SIZE
+from torch import Tensor
+
+from pyro_ksd.models import LinearChainMRF, MarkovSequence
+from pyro_ksd.models.convert import as_model
+from pyro_ksd.models.tabulated import TabulatedModel
+from pyro_ksd.neighborhoods import DoubleSubstitutions, zs
+from pyro_ksd.sequences import Sequences
+
+DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1], [0, 1, 2, 2, 1, 0, 0, 1]], SIZE)
+EDITS = zs().edits(DATA)
+
+
+def finite(values: Tensor) -> Tensor:
+    return values.nan_to_num(neginf=-1e9)
+
+
+@pytest.mark.parametrize(
+    ("program", "order"),
+    [
+        (programs.chain_with_stop, 1),
+        (programs.chain_with_stop, 2),
+        (programs.chain_with_end_symbol, 1),
+        (programs.second_order, 2),
+        (programs.second_order, 3),
+        (programs.product_of_experts, 1),
+    ],
+)
+def test_table_gives_the_ratios_of_the_program(program: Any, order: int) -> None:
+    data = DATA[[1, 2, 3, 4]] if program is programs.product_of_experts else DATA
+    program_model = as_model(program, data)
+    model = TabulatedModel(program_model, order)
+    for edits in (zs().edits(data), DoubleSubstitutions().edits(data)):
+        expected = program_model.log_ratio(data, edits)
+        torch.testing.assert_close(finite(model.log_ratio(data, edits)), finite(expected), rtol=0, atol=1e-9)
+    assert model.is_local
+    torch.testing.assert_close(model.log_joint(data), program_model.log_joint(data))
+
+
+@pytest.mark.parametrize(
+    ("program", "order"),
+    [(programs.second_order, 1), (programs.length_first, 1), (programs.hmm, 1), (programs.hmm, 2)],
+)
+def test_a_wrong_order_is_found_out_and_the_program_used_instead(program: Any, order: int) -> None:
+    program_model = as_model(program, DATA)
+    model = TabulatedModel(program_model, order)
+    with pytest.warns(UserWarning, match=f"the model is not of order {order}: its table disagrees") as caught:
+        found = model.log_ratio(DATA, EDITS)
+    torch.testing.assert_close(finite(found), finite(program_model.log_ratio(DATA, EDITS)))
+    assert len(caught) == 1
+    assert not model.is_local
+    model.log_ratio(DATA, EDITS)  # warns only once
+
+
+def test_a_long_range_term_of_few_sequences_is_found_out() -> None:
+    """A term that only one sequence of the data shows, and only together with its first and its last symbol."""
+
+    def with_rare_term(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(sequences.shape[1]):
+                with poutine.mask(mask=t < lengths):
+                    probs = programs.INITIAL.expand(len(lengths), -1) if t == 0 else programs.MOVES[sequences[:, t - 1]]
+                    pyro.sample(f"x_{t}", programs.dist.Categorical(probs), obs=sequences[:, t])
+                    pyro.sample(f"stop_{t}", programs.bernoulli(), obs=programs.stops(lengths, t))
+            last = sequences.gather(1, (lengths - 1).clamp(min=0)[:, None])[:, 0]
+            pyro.factor("ends meet", ((sequences[:, 0] == 0) & (last == 1) & (lengths > 7)).double())
+
+    model = TabulatedModel(as_model(with_rare_term, DATA), 1)
+    with pytest.warns(UserWarning, match="the model is not of order 1"):
+        model.log_ratio(DATA, EDITS)
+    clean = TabulatedModel(as_model(programs.chain_with_stop, DATA), 1)
+    clean.log_ratio(DATA, EDITS)
+    assert clean.is_local
+
+
+def test_the_table_is_local_for_models_of_the_package_too() -> None:
+    chain = MarkovSequence.from_transitions(programs.INITIAL, programs.MOVES, 0.3)
+    found = TabulatedModel(chain, 1).log_ratio(DATA, EDITS)
+    torch.testing.assert_close(finite(found), finite(chain.log_ratio(DATA, EDITS)), rtol=0, atol=1e-6)
+    bounded = LinearChainMRF(programs.PAIRS, max_length=9)  # every length up to 9: not a stop at each step
+    with pytest.warns(UserWarning, match="not of order 1"):
+        TabulatedModel(bounded, 1).log_ratio(
+            Sequences.of([[0] * 9, [1]], SIZE), zs().edits(Sequences.of([[0] * 9, [1]], SIZE))
+        )
+
+
+@pytest.mark.parametrize("order", [0, -1, 1.0, True])
+def test_order_is_a_number(order: Any) -> None:
+    with pytest.raises(ValueError, match="order: expected a number of at least 1, found"):
+        TabulatedModel(programs.CHAIN, order)
+
+
+def test_order_keeps_the_draws_of_the_program() -> None:
+    model = as_model(programs.chain_with_stop, DATA, order=1)
+    plain = as_model(programs.chain_with_stop, DATA)
+    drawn = [m.draw(50, torch.Generator().manual_seed(3)) for m in (model, plain)]  # type: ignore[attr-defined]
+    assert torch.equal(drawn[0].tokens, drawn[1].tokens)
