@@ -25,7 +25,8 @@ STYLES = ["chain_with_stop", "chain_with_end_symbol", "chain_as_one_site", "chai
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_program_runs_with_no_further_argument(name: str) -> None:
-    possible = [x for x in DATA.to_lists() if EXAMPLES[name].log_joint(x) > -math.inf]  # type: ignore[arg-type]
+    short = [x for x in DATA.to_lists() if len(x) <= 5]  # the sums over all hidden paths take their time
+    possible = [x for x in short if EXAMPLES[name].log_joint(x) > -math.inf]  # type: ignore[arg-type]
     check = ksd_check(EXAMPLES[name].program, Sequences.of(possible, SIZE), num_bootstrap=10, progress=False)
     assert 0 < float(check["ksd"]["p_value_overall"]) <= 1
     generates = name in {"chain with stop", "chain as one site"}

@@ -77,14 +77,17 @@ class TabulatedModel:
 
     def _tabulate(self) -> FactorTable:
         size, order = self.alphabet_size, self._order
-        words = [word for length in range(1, order + 2) for word in product(range(size), repeat=length)]
+        words = [word for length in range(order + 2) for word in product(range(size), repeat=length)]
         values = self._model.log_joint(Sequences.of(words, size)).tolist()
-        log_joint = dict(zip(words, values, strict=True)) | {(): 0.0}
+        log_joint = dict(zip(words, values, strict=True))
+        nothing = log_joint[()]
+        log_joint[()] = 0.0
         table = torch.full([size + 1] * (order + 1), -torch.inf, dtype=torch.double)
-        for word in words:
+        for word in words[1:]:
             window = (size,) * (order + 1 - len(word)) + word
             table[window] = log_joint[word] - log_joint[word[:-1]] if log_joint[word] > -torch.inf else -torch.inf
         table[..., size] = 0.0  # the stop is part of every entry
+        table[(size,) * (order + 1)] = nothing
         return FactorTable(table[None])
 
     def _holds(self, sequences: Sequences, edits: Edits, ratio: Tensor) -> bool:
