@@ -11,7 +11,7 @@ from torch import Tensor
 from pyro_ksd.edits import Edits
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
 from pyro_ksd.kernels.matrices import SteinMatrix, cat_rows
-from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.base import SequenceModel, impossible_sites
 from pyro_ksd.operators import Operator
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.views import View
@@ -84,10 +84,13 @@ def check_possible(model: SequenceModel, sequences: Sequences) -> None:
     log_joint = model.log_joint(sequences)
     bad = (log_joint.isnan() | (log_joint == -torch.inf)).nonzero().squeeze(1)
     if len(bad):
-        rows = bad.tolist()
-        shown = ", ".join(f"{row}: {sequences[row : row + 1].to_lists()[0]}" for row in rows[:3])
+        few = sequences[bad[:3]]
+        sites = impossible_sites(model, few)
+        shown = [f"sequence {row}, {x}" for row, x in zip(bad.tolist(), few.to_lists(), strict=False)]
+        if sites is not None:
+            shown = [f"{text}, at site {site}" for text, site in zip(shown, sites, strict=True)]
         raise ValueError(
-            f"the model gives probability zero (or NaN) to {len(rows)} of {len(sequences)} sequences ({shown}"
-            f"{', ...' if len(rows) > 3 else ''}); it cannot have made them. Widen the model, or leave them out "
-            "to check the fit to the others"
+            f"the model gives probability zero (or NaN) to {len(bad)} of {len(sequences)} sequences: {'; '.join(shown)}"
+            f"{'; ...' if len(bad) > 3 else ''}. It cannot have made them: widen the model, or leave them out to check "
+            "the fit to the others"
         )

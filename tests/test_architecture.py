@@ -11,7 +11,18 @@ import pyro_ksd
 
 ROOT = Path(pyro_ksd.__file__).parent
 ORDER = [
-    *["sequences", "edits", "neighborhoods", "models", "balancing", "samplers", "operators", "kernels", "views", "stein"],
+    *[
+        "sequences",
+        "edits",
+        "neighborhoods",
+        "models",
+        "balancing",
+        "samplers",
+        "operators",
+        "kernels",
+        "views",
+        "stein",
+    ],
     *["statistics", "bootstrap", "aggregation", "testing", "report", "plots", "check", "examples", "demo"],
 ]
 

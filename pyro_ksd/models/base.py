@@ -27,6 +27,16 @@ class SequenceModel(Protocol):
         """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, ``[E]``; every ``p(x) > 0``."""
 
 
+def impossible_sites(model: object, sequences: Sequences) -> list[str] | None:
+    """The sites that make each of some impossible sequences so, if the model, or the one within it, can name them."""
+    while not hasattr(model, "impossible_sites"):
+        if not hasattr(model, "model"):
+            return None
+        model = model.model
+    names: list[str] = model.impossible_sites(sequences)
+    return names
+
+
 @runtime_checkable
 class SampleableModel(SequenceModel, Protocol):
     """A model that can be sampled, as the parametric bootstrap needs."""

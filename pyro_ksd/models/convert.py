@@ -50,7 +50,7 @@ def as_model(
     ready = _converted(model, data, parameters)
     if order is not None:
         draw = ready.draw if isinstance(ready, SampleableModel) else None
-        ready = TabulatedModel(ready, order)
+        ready = TabulatedModel(ready, order, data)
         if draw is not None:
             ready = with_sampler(ready, draw)
     return ready if sampler is None else with_sampler(ready, sampler)

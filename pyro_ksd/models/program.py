@@ -24,6 +24,8 @@ from pyro_ksd.models.parameters import Shapes, bind, checked_point, parameter_sh
 from pyro_ksd.models.sites import Layout, find_layout, in_plate, is_enumerated, sample_sites
 from pyro_ksd.sequences import Sequences
 
+_INSPECTED = 25  # steps of a program that are looked at to learn its layout
+
 
 class Convention(ABC):
     """How a program takes sequences, and how it gives them when asked to generate."""
@@ -211,7 +213,8 @@ class VectorizedProgram(EvaluatedModel):
         return value.movedim(self._layout.dim - site["fn"].event_dim, 0)[0]
 
     def _inspect(self, example: Sequences) -> Layout:
-        few, more = example[torch.arange(3) % len(example)], example[torch.arange(5) % len(example)]
+        short = example.derived(example.tokens[:, :_INSPECTED], example.lengths.clamp(max=_INSPECTED))
+        few, more = short[torch.arange(3) % len(example)], short[torch.arange(5) % len(example)]
         # Without validation, so that what is wrong with a site is said with its name when it is scored.
         with isolated(validate=False, seed=0):
             try:

@@ -41,7 +41,7 @@ def finite(values: Tensor) -> Tensor:
 def test_table_gives_the_ratios_of_the_program(program: Any, order: int) -> None:
     data = DATA[[1, 2, 3, 4]] if program is programs.product_of_experts else DATA
     program_model = as_model(program, data)
-    model = TabulatedModel(program_model, order)
+    model = TabulatedModel(program_model, order, data)
     for edits in (zs().edits(data), DoubleSubstitutions().edits(data)):
         expected = program_model.log_ratio(data, edits)
         torch.testing.assert_close(finite(model.log_ratio(data, edits)), finite(expected), rtol=0, atol=1e-9)
@@ -55,13 +55,12 @@ def test_table_gives_the_ratios_of_the_program(program: Any, order: int) -> None
 )
 def test_a_wrong_order_is_found_out_and_the_program_used_instead(program: Any, order: int) -> None:
     program_model = as_model(program, DATA)
-    model = TabulatedModel(program_model, order)
     with pytest.warns(UserWarning, match=f"the model is not of order {order}: its table disagrees") as caught:
-        found = model.log_ratio(DATA, EDITS)
+        model = TabulatedModel(program_model, order, DATA)
+    found = model.log_ratio(DATA, EDITS)
     torch.testing.assert_close(finite(found), finite(program_model.log_ratio(DATA, EDITS)))
     assert len(caught) == 1
     assert not model.is_local
-    model.log_ratio(DATA, EDITS)  # warns only once
 
 
 def test_a_long_range_term_of_few_sequences_is_found_out() -> None:
@@ -77,29 +76,24 @@ def test_a_long_range_term_of_few_sequences_is_found_out() -> None:
             last = sequences.gather(1, (lengths - 1).clamp(min=0)[:, None])[:, 0]
             pyro.factor("ends meet", ((sequences[:, 0] == 0) & (last == 1) & (lengths > 7)).double())
 
-    model = TabulatedModel(as_model(with_rare_term, DATA), 1)
     with pytest.warns(UserWarning, match="the model is not of order 1"):
-        model.log_ratio(DATA, EDITS)
-    clean = TabulatedModel(as_model(programs.chain_with_stop, DATA), 1)
-    clean.log_ratio(DATA, EDITS)
-    assert clean.is_local
+        TabulatedModel(as_model(with_rare_term, DATA), 1, DATA)
+    assert TabulatedModel(as_model(programs.chain_with_stop, DATA), 1, DATA).is_local
 
 
 def test_the_table_is_local_for_models_of_the_package_too() -> None:
     chain = MarkovSequence.from_transitions(programs.INITIAL, programs.MOVES, 0.3)
-    found = TabulatedModel(chain, 1).log_ratio(DATA, EDITS)
+    found = TabulatedModel(chain, 1, DATA).log_ratio(DATA, EDITS)
     torch.testing.assert_close(finite(found), finite(chain.log_ratio(DATA, EDITS)), rtol=0, atol=1e-6)
     bounded = LinearChainMRF(programs.PAIRS, max_length=9)  # every length up to 9: not a stop at each step
     with pytest.warns(UserWarning, match="not of order 1"):
-        TabulatedModel(bounded, 1).log_ratio(
-            Sequences.of([[0] * 9, [1]], SIZE), zs().edits(Sequences.of([[0] * 9, [1]], SIZE))
-        )
+        TabulatedModel(bounded, 1, Sequences.of([[0] * 9, [1]], SIZE))
 
 
 @pytest.mark.parametrize("order", [0, -1, 1.0, True])
 def test_order_is_a_number(order: Any) -> None:
     with pytest.raises(ValueError, match="order: expected a number of at least 1, found"):
-        TabulatedModel(programs.CHAIN, order)
+        TabulatedModel(programs.CHAIN, order, DATA)
 
 
 def test_order_keeps_the_draws_of_the_program() -> None:

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What it costs to hand in a Pyro program: ``python -m benchmarks.extraction``.
+
+The time of a whole check (200 sequences, 10 symbols, a first-order chain, wild bootstrap) through each style of model,
+as a ratio to the same check through the distribution of the package, measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pyro
+import pyro.distributions as dist
+import torch
+from pyro import poutine
+from torch import Tensor
+
+from benchmarks.timing import seconds
+from pyro_ksd import Sequences, ksd_check
+from pyro_ksd.examples import random_walk
+from pyro_ksd.models import MarkovSequence, VectorizedProgram
+from pyro_ksd.models.guards import check_program, has_length_law
+
+SYMBOLS, COUNT, STOP = 10, 200, 0.05
+
+
+class Styles:
+    """The same chain, written in several ways."""
+
+    def __init__(self, chain: MarkovSequence) -> None:
+        self.chain = chain
+        self.table = chain.probs
+        self.initial = chain.probs[SYMBOLS, :SYMBOLS]
+        self.moves = chain.probs[:SYMBOLS, :SYMBOLS] / (1 - STOP)
+        self.stop = torch.tensor(STOP, dtype=torch.double)
+
+    def two_sites_a_step(self, sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(sequences.shape[1]):
+                with poutine.mask(mask=t < lengths):
+                    probs = self.initial.expand(len(lengths), -1) if t == 0 else self.moves[sequences[:, t - 1]]
+                    pyro.sample(f"x_{t}", dist.Categorical(probs), obs=sequences[:, t])
+                    pyro.sample(f"stop_{t}", dist.Bernoulli(self.stop), obs=(lengths == t + 1).double())
+
+    def end_symbol(self, sequences: Tensor, lengths: Tensor) -> None:
+        count, width = sequences.shape
+        end = torch.full((count,), SYMBOLS)
+        before = end
+        with pyro.plate("sequences", count):
+            for t in range(width + 1):
+                here = torch.where(t < lengths, sequences[:, t], end) if t < width else end
+                with poutine.mask(mask=t <= lengths):
+                    pyro.sample(f"x_{t}", dist.Categorical(self.table[before]), obs=here)
+                before = here
+
+    def nested_plate(self, sequences: Tensor, lengths: Tensor) -> None:
+        count, width = sequences.shape
+        inside = torch.arange(width) < lengths[:, None]
+        with pyro.plate("sequences", count, dim=-2):
+            pyro.sample("first", dist.Categorical(self.initial), obs=sequences[:, :1])
+            with pyro.plate("steps", width, dim=-1), poutine.mask(mask=inside):
+                last = torch.arange(width) + 1 == lengths[:, None]
+                pyro.sample("stop", dist.Bernoulli(self.stop), obs=last.double())
+            with pyro.plate("moves", width - 1, dim=-1), poutine.mask(mask=inside[:, 1:]):
+                pyro.sample("x", dist.Categorical(self.moves[sequences[:, :-1]]), obs=sequences[:, 1:])
+
+    def one_site(self, x: Tensor) -> None:
+        with pyro.plate("sequences", len(x)):
+            pyro.sample("x", self.chain, obs=x)
+
+    def loop(self) -> None:
+        t, stop, before = 0, False, None
+        while not stop:
+            before = pyro.sample(f"x_{t}", dist.Categorical(self.initial if before is None else self.moves[before]))
+            stop = pyro.sample(f"stop_{t}", dist.Bernoulli(self.stop)).bool()
+            t += 1
+
+
+def check(model: Any, data: Sequences, order: int | None = None) -> Callable[[], object]:
+    """A whole check, to be timed."""
+    return lambda: ksd_check(model, data, order=order, bootstrap="wild", progress=False)
+
+
+def main() -> None:
+    argparse.ArgumentParser(prog="python -m benchmarks.extraction", description=__doc__).parse_args()
+    warnings.simplefilter("ignore")
+    styles = Styles(random_walk(SYMBOLS, mean_length=1 / STOP))
+    print(f"{torch.get_num_threads()} threads, {COUNT} sequences over {SYMBOLS} symbols, wild bootstrap")
+    for length in (20, 200):
+        tokens = torch.randint(0, SYMBOLS, (COUNT, length), generator=torch.Generator().manual_seed(length))
+        data = Sequences.of(tokens, SYMBOLS)
+        base = seconds(check(styles.chain, data))
+        print(f"\nlength {length}: {base:.3f} seconds through the distribution of the package")
+        programs: list[tuple[str, Any, int | None]] = [
+            ("two sites a step, order=1", styles.two_sites_a_step, 1),
+            ("end symbol, order=1", styles.end_symbol, 1),
+        ]
+        if length == 20:
+            programs += [
+                ("two sites a step", styles.two_sites_a_step, None),
+                ("end symbol", styles.end_symbol, None),
+                ("nested plate", styles.nested_plate, None),
+                ("one site", styles.one_site, None),
+                ("loop", styles.loop, None),
+            ]
+        for name, program, order in programs:
+            spent = seconds(check(program, data, order), 3)
+            print(f"  {name:<28}{spent:>8.3f} s{spent / base:>8.2f} times")
+        program = VectorizedProgram(styles.two_sites_a_step, data)
+        guards = seconds(lambda: check_program(program, data), 3)  # noqa: B023
+        lengths = seconds(lambda: has_length_law(program, data), 3)  # noqa: B023
+        print(f"  guards: {guards:.3f} s, length law: {lengths:.3f} s")
+
+
+if __name__ == "__main__":
+    main()
