@@ -96,7 +96,7 @@ def test_chunks_of_sequences_do_not_change_the_matrices(monkeypatch: pytest.Monk
         ),
         (
             {"sequences": Sequences.of([[0, 1], [], [2], []], 5)},
-            "the model gives probability zero (or NaN) to 2 of 4 sequences: sequence 1, []; sequence 3, []. It cannot have",
+            "the model gives probability zero (or NaN) to 2 of 4 sequences: sequence 1, []; sequence 3, []. It",
         ),
     ],
 )

@@ -15,7 +15,7 @@ CHUNK = 2**13
 """How many sequences are evaluated at once. All chunks but the last have this size, so that plans made for one shape
 serve again."""
 
-_EDITS = 2**16  # edited sequences built at once
+_EDITS = 2**17  # edited sequences built at once
 
 
 class EvaluatedModel(ABC):
