@@ -14,20 +14,24 @@ import torch
 def isolated(*, validate: bool, seed: int | None = None) -> Iterator[None]:
     """Keeps the random state, the parameter store and the validation settings as they are, also after an exception.
 
-    Parameters that the program creates are forgotten again; those that were there stay the same tensors.
-
     :param validate: whether Pyro validates within. It costs half the speed.
     :param seed: of the random state within; ``None`` to go on from the state outside.
     """
-    store = vars(pyro.get_param_store())
-    kept = {name: dict(value) for name, value in store.items() if isinstance(value, dict)}
-    with torch.random.fork_rng(), pyro.validation_enabled(validate), torch.no_grad():
+    with torch.random.fork_rng(), pyro.validation_enabled(validate), torch.no_grad(), params_kept():
         if seed is not None:
             torch.manual_seed(seed)
-        try:
-            yield
-        finally:
-            store.update(kept)
+        yield
+
+
+@contextmanager
+def params_kept() -> Iterator[None]:
+    """Forgets the parameters that a program creates; those that were there before stay the same tensors."""
+    store = vars(pyro.get_param_store())
+    kept = {name: dict(value) for name, value in store.items() if isinstance(value, dict)}
+    try:
+        yield
+    finally:
+        store.update(kept)
 
 
 def seed_from(generator: torch.Generator | None) -> int | None:
