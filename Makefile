@@ -1,7 +1,7 @@
 # make demo        checks a built-in example: table on the terminal, picture and netCDF file in demo/
 # make test        every check: lint, types, tests and doctests with coverage
-# make test-slow   the statistical tests with many runs, about half an hour
-# make benchmark   speed of the engine
+# make test-slow   the statistical tests with many runs, about a quarter of an hour
+# make benchmark   speed of the engine and of Pyro programs
 # All of them make .venv first. Another interpreter: make PYTHON=python3.12 demo
 
 PYTHON ?= python3
@@ -24,6 +24,7 @@ test-slow: $(INSTALLED)
 
 benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.extraction
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \

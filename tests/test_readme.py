@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import xarray as xr
+
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
@@ -16,3 +18,10 @@ def test_example_prints_what_is_shown() -> None:
     assert code is not None
     output = subprocess.run([sys.executable, "-c", code.group(1)], capture_output=True, text=True, check=True).stdout
     assert [line.split() for line in output.splitlines()] == [line.split() for line in code.group(2).splitlines()]
+
+
+def test_program_runs() -> None:
+    program = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    names: dict[str, xr.DataTree] = {}
+    exec(compile(program, "README.md", "exec"), names)
+    assert float(names["check"]["ksd"]["p_value_overall"]) < 0.05

@@ -15,7 +15,7 @@ CHUNK = 2**13
 """How many sequences are evaluated at once. All chunks but the last have this size, so that plans made for one shape
 serve again."""
 
-_EDITS = 2**17  # edited sequences built at once
+_EDITS = 2**16  # edited sequences built at once
 
 
 class EvaluatedModel(ABC):
@@ -51,14 +51,14 @@ class EvaluatedModel(ABC):
 
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
         """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, double ``[E]``; every ``p(x) > 0``."""
-        own = self.log_joint(sequences)
-        parts = []
+        parts = [torch.empty(0, dtype=torch.double, device=sequences.device)]
         for index in torch.arange(len(edits), device=sequences.device).split(_EDITS):
             some = edits.select(index)
-            neighbors = some.apply(sequences)
-            first, inverse = distinct(neighbors)
-            parts.append(self.log_joint(neighbors[first])[inverse] - own[some.owner])
-        return torch.cat(parts) if parts else own[:0]
+            everything = Sequences.cat([sequences, some.apply(sequences)])
+            first, inverse = distinct(everything)
+            values = self.log_joint(everything[first])[inverse]
+            parts.append(values[len(sequences) :] - values[some.owner])
+        return torch.cat(parts)
 
 
 def distinct(sequences: Sequences) -> tuple[Tensor, Tensor]:
@@ -73,7 +73,7 @@ def distinct(sequences: Sequences) -> tuple[Tensor, Tensor]:
     keys = (rows * (2 * factors + 1)).sum(1)
     _, inverse = keys.unique(return_inverse=True)
     first = _first_rows(inverse)
-    if not torch.equal(rows[first[inverse]], rows):
+    if len(first) < len(rows) and not torch.equal(rows[first[inverse]], rows):
         _, inverse = rows.unique(dim=0, return_inverse=True)
         first = _first_rows(inverse)
     return first, inverse

@@ -160,7 +160,7 @@ class VectorizedProgram(EvaluatedModel):
         """For each of some sequences that the program calls impossible, the names of the sites that do."""
         with isolated(validate=False):
             trace = self._trace(self._bound, sequences.tokens, sequences.lengths)
-            trace.compute_log_prob()
+            _score_sites(self._own_sites(trace))
         names = []
         for row in range(len(sequences)):
             found = [
@@ -251,14 +251,11 @@ class VectorizedProgram(EvaluatedModel):
         """The log-joints ``[N]`` under a bound program."""
         trace = self._trace(program, tokens, lengths)
         own = self._own_sites(trace)
+        _score_sites(own)
         if self._layout.enumerated:
             return _marginal(trace, own, self._layout.plate)
         total = torch.zeros(len(lengths), dtype=torch.double, device=tokens.device)
-        for name, site in own:
-            try:
-                site["unscaled_log_prob"] = site["fn"].log_prob(site["value"], *site["args"], **site["kwargs"])
-            except (ValueError, IndexError) as error:
-                raise ValueError(f"site {name!r}: {error}") from error
+        for _, site in own:
             values = _masked(site)
             others = [dim for dim in range(-values.ndim, 0) if dim != self._layout.dim]
             total = total + (values.sum(others) if others else values)
@@ -296,6 +293,16 @@ def _shown(value: Any) -> str:
     return "nothing" if value is None else type(value).__name__
 
 
+def _score_sites(sites: list[tuple[str, dict[str, Any]]]) -> None:
+    """Gives the sites their log-probabilities, without masks and scales."""
+    for name, site in sites:
+        try:
+            values = site["fn"].log_prob(site["value"], *site["args"], **site["kwargs"])
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"site {name!r}: {error}") from error
+        site["unscaled_log_prob"] = site["log_prob"] = values
+
+
 def _masked(site: dict[str, Any]) -> Tensor:
     values: Tensor = site["unscaled_log_prob"]
     mask = site["mask"]
@@ -308,7 +315,6 @@ def _masked(site: dict[str, Any]) -> Tensor:
 
 def _marginal(trace: Trace, own: list[tuple[str, dict[str, Any]]], plate: str) -> Tensor:
     """The log-joint of each sequence with the enumerated sites summed out."""
-    trace.compute_log_prob()
     trace.pack_tensors()
     symbol = trace.plate_to_symbol[plate]
     factors: OrderedDict[frozenset[str], list[Tensor]] = OrderedDict()
@@ -328,10 +334,9 @@ def _marginal(trace: Trace, own: list[tuple[str, dict[str, Any]]], plate: str) -
 
 
 def _nan(trace: Trace, layout: Layout, total: Tensor) -> ValueError:
-    trace.compute_log_prob()
-    sites = [
-        name for name, site in sample_sites(trace) if in_plate(site, layout.plate) and bool(_masked(site).isnan().any())
-    ]
+    own = [(name, site) for name, site in sample_sites(trace) if in_plate(site, layout.plate)]
+    _score_sites(own)
+    sites = [name for name, site in own if bool(_masked(site).isnan().any())]
     row = int(total.isnan().nonzero()[0])
     return ValueError(
         f"site {', '.join(map(repr, sites)) or 'unknown'}: found NaN in the log-probability of sequence {row} of a "

@@ -65,7 +65,7 @@ def test_repeated_neighbors_are_scored_once(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(VectorizedProgram, "_evaluate", counted)
     model.log_ratio(data, edits)
     assert len(edits) > len(neighbors)
-    assert sorted(scored) == sorted([*neighbors, *map(tuple, data.to_lists())])
+    assert sorted(scored) == sorted(neighbors | {tuple(x) for x in data.to_lists()})
 
 
 def test_chunks_do_not_change_the_log_joints(monkeypatch: pytest.MonkeyPatch) -> None:
