@@ -45,7 +45,7 @@ class EvaluatedModel(ABC):
                 f"{sequences.alphabet_size}; state it in Sequences.of(data, alphabet=...)"
             )
         values = torch.empty(len(sequences), dtype=torch.double, device=sequences.device)
-        for rows in sequences.lengths.argsort(stable=True).split(CHUNK):
+        for rows in sequences.lengths.argsort(stable=True).split(CHUNK) if len(sequences) else ():
             values[rows] = self._evaluate(sequences[rows].narrowed()).double()
         return values
 

@@ -13,6 +13,7 @@ from pyro_ksd.sequences import Sequences
 
 _ROWS, _LONGEST = 4, 6  # beginnings of a few sequences are enough, and cost little
 _EXTRA = 3  # columns of padding to add
+_FAR = 100  # lengths up to which a model at least is asked whether it has a law of the length
 _CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
 
@@ -81,27 +82,35 @@ def has_length_law(model: SequenceModel, data: Sequences) -> bool:
 
     A program that draws symbols, but neither a stop nor a length, gives the sequences of *every* length a total
     probability of 1: :math:`\sum_s p(x \cdot s) = p(x)` for all :math:`x`. That is looked for along one sequence, first
-    at its start and then, since a law may be uniform up to a maximum, to twice the length of the longest sequence.
+    at its start and then, since a law may be uniform up to a maximum, far beyond the longest sequence of the data.
     """
     longest = int(data.lengths.max())
-    path = data.tokens[int(data.lengths.argmax()), :longest].repeat(3)
-    for lengths in (range(1, min(5, longest + 1)), range(5, 2 * longest + 2, 1 + longest // 10)):
-        if not _same_mass_at_each_length(model, data, path, torch.tensor(lengths, device=path.device)):
+    if not longest:
+        return True
+    far = max(4 * longest, _FAR)
+    path = data.tokens[int(data.lengths.argmax()), :longest].repeat(1 + far // max(longest, 1))
+    for lengths in (range(1, min(5, longest + 1)), range(5, far, 1 + far // 12)):
+        own, extended = _masses(model, data, path, lengths)
+        if not _equal(own, extended):
             return True
+    impossible = [length for length, value in zip(lengths, own.tolist(), strict=True) if value == -torch.inf]
+    if impossible:  # somewhere before, the sequence became impossible: because of its symbols, or of its length?
+        return not _equal(*_masses(model, data, path, range(max(1, impossible[0] - 1 - far // 12), impossible[0])))
     return False
 
 
-def _same_mass_at_each_length(model: SequenceModel, data: Sequences, path: Tensor, lengths: Tensor) -> bool:
-    """Whether the extensions of each beginning of the path, by one symbol, are together as probable as itself."""
-    if not len(lengths):
-        return True
-    size, width = data.alphabet_size, int(lengths.max()) + 1
-    columns = torch.arange(width, device=path.device)
-    beginnings = path[:width].expand(len(lengths), -1).masked_fill(columns >= lengths[:, None], 0)
+def _masses(model: SequenceModel, data: Sequences, path: Tensor, lengths: range) -> tuple[Tensor, Tensor]:
+    """The log-joints of beginnings of the path, and of all their extensions by one symbol together, ``[M]`` each."""
+    size, ends = data.alphabet_size, torch.tensor(lengths, device=path.device)
+    columns = torch.arange(max(lengths, default=0) + 1, device=path.device)
+    beginnings = path[: len(columns)].expand(len(ends), -1).masked_fill(columns >= ends[:, None], 0)
     longer = beginnings.repeat_interleave(size, 0)
-    index = lengths.repeat_interleave(size)
-    longer.scatter_(1, index[:, None], torch.arange(size, device=path.device).repeat(len(lengths))[:, None])
-    own = model.log_joint(data.derived(beginnings, lengths))
-    up = model.log_joint(data.derived(longer, index + 1)).view(-1, size).logsumexp(1)
+    index = ends.repeat_interleave(size)
+    longer.scatter_(1, index[:, None], torch.arange(size, device=path.device).repeat(len(ends))[:, None])
+    own = model.log_joint(data.derived(beginnings, ends))
+    return own, model.log_joint(data.derived(longer, index + 1)).view(-1, size).logsumexp(1)
+
+
+def _equal(own: Tensor, extended: Tensor) -> bool:
     possible = own > -torch.inf
-    return bool(torch.isclose(up[possible], own[possible], rtol=1e-6, atol=1e-5).all())
+    return bool(torch.isclose(extended[possible], own[possible], rtol=1e-6, atol=1e-5).all())

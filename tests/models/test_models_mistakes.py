@@ -252,3 +252,53 @@ def test_a_model_without_a_length_law_refuses_insertions() -> None:
     with pytest.raises(ValueError, match="view 'content-1': found edits that change the length, but the model"):
         ksd_check(conditional_on_length, DATA, neighborhood=zs(), num_bootstrap=5, progress=False)
     ksd_check(conditional_on_length, DATA, neighborhood=Substitutions(2), num_bootstrap=5, progress=False)
+
+
+def uniform_up_to_40(sequences: Tensor, lengths: Tensor) -> None:
+    """All lengths up to 40 are equally probable: no law of the length, it seems, until sequences get too long."""
+    with pyro.plate("sequences", len(lengths)):
+        pyro.factor("length", torch.where((lengths >= 1) & (lengths <= 40), 0.0, -torch.inf))
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
+
+
+def test_a_uniform_law_of_the_length_is_a_law() -> None:
+    check = ksd_check(uniform_up_to_40, DATA, num_bootstrap=5, progress=False)
+    assert check["ksd"].attrs["edits"] == "deletion, insertion, substitution"
+
+
+def hmm_given_lengths(sequences: Tensor, lengths: Tensor) -> None:
+    """The layout of Pyro's own HMM example."""
+    with pyro.plate("sequences", len(lengths), dim=-1):
+        z: Any = 0
+        for t in pyro.markov(range(int(lengths.max()))):
+            with poutine.mask(mask=(t < lengths)):
+                moves = torch.tensor([[0.9, 0.1], [0.3, 0.7]], dtype=torch.double)
+                z = pyro.sample(f"z_{t}", dist.Categorical(moves[z]), infer={"enumerate": "parallel"})
+                emission = torch.stack([INITIAL, INITIAL.flip(0)])
+                pyro.sample(f"x_{t}", dist.Categorical(emission[z]), obs=sequences[:, t])
+
+
+def test_an_hmm_given_the_lengths_is_checked_by_substitutions() -> None:
+    with pytest.warns(UserWarning, match="the model gives no probability to lengths"):
+        check = ksd_check(hmm_given_lengths, DATA, num_bootstrap=5, progress=False)
+    assert check["ksd"].attrs["edits"] == "substitution"
+    assert list(check["ksd"]["view"].values) == ["content-1", "content-2", "content-3", "start"]
+
+
+def given_lengths_with_a_ban(sequences: Tensor, lengths: Tensor) -> None:
+    """Nothing says how long a sequence is, but 1 must not follow 1: repeating a sequence soon becomes impossible."""
+    moves = MOVES.clone().fill_diagonal_(0.0)
+    logits = (moves / moves.sum(-1, keepdim=True)).log()
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(1, sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"x_{t}", dist.Categorical(logits=logits[sequences[:, t - 1]]), obs=sequences[:, t])
+        pyro.sample("x_0", dist.Categorical(INITIAL), obs=sequences[:, 0])
+
+
+def test_a_ban_is_no_law_of_the_length() -> None:
+    data = Sequences.of([[1, 2, 0, 2, 1], [0, 1], [2]], SIZE)  # repeated, it has 1 after 1
+    with pytest.warns(UserWarning, match="the model gives no probability to lengths"):
+        ksd_check(given_lengths_with_a_ban, data, num_bootstrap=5, progress=False)

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import pyro
+import pyro.distributions as dist
 import pyro_programs as programs
 import pytest
 import torch
 from pyro_programs import EXAMPLES, SIZE
 
+from pyro_ksd import ksd_check
 from pyro_ksd.models.convert import as_model
 from pyro_ksd.models.evaluated import distinct
 from pyro_ksd.models.program import VectorizedProgram
@@ -111,3 +115,39 @@ def test_generated_sequences_follow_the_model(style: str) -> None:
     assert float(drawn.lengths.double().mean()) == pytest.approx(5, abs=4 * 20**0.5 / count**0.5)
     again = model.draw(count, torch.Generator().manual_seed(0))  # type: ignore[attr-defined]
     assert torch.equal(drawn.tokens, again.tokens)
+
+
+def generative_hmm(sequences: Any = None, lengths: Any = None, num_sequences: int = 0) -> Any:
+    if lengths is not None:
+        return programs.hmm(sequences, lengths)
+    columns: list[torch.Tensor] = []
+    lengths = torch.zeros(num_sequences, dtype=torch.long)
+    z: Any = None
+    with pyro.plate("sequences", num_sequences):
+        while (alive := lengths == 0).any():
+            t = len(columns)
+            start = programs.HIDDEN_START.expand(num_sequences, -1)
+            z = pyro.sample(f"z_{t}", dist.Categorical(start if z is None else programs.HIDDEN_MOVES[z]))
+            columns.append(pyro.sample(f"x_{t}", dist.Categorical(programs.EMISSION[z])))
+            lengths[alive & pyro.sample(f"stop_{t}", programs.bernoulli()).bool()] = t + 1
+    return torch.stack(columns, 1), lengths
+
+
+def test_an_hmm_that_generates_is_checked_by_the_parametric_bootstrap() -> None:
+    model = as_model(generative_hmm, DATA)
+    drawn = model.draw(20_000, torch.Generator().manual_seed(0))  # type: ignore[attr-defined]
+    singles = Sequences.of([[a] for a in range(SIZE)], SIZE)
+    expected = model.log_joint(singles).exp()
+    alone = drawn.tokens[drawn.lengths == 1, 0]
+    found = torch.bincount(alone, minlength=SIZE) / len(drawn)
+    assert (found - expected).abs().max() < 4 * (0.25 / len(drawn)) ** 0.5
+    assert ksd_check(generative_hmm, drawn[:30], num_bootstrap=20, progress=False)["ksd"].attrs["kind"] == "parametric"
+
+
+def test_no_sequences_and_empty_sequences() -> None:
+    model = as_model(programs.length_first, DATA)
+    assert model.log_joint(DATA[:0]).shape == (0,)
+    empty = Sequences.of([[], [], []], SIZE)
+    assert model.log_joint(empty).tolist() == pytest.approx([-2.0] * 3)  # Poisson(2) at 0
+    check = ksd_check(programs.length_first, Sequences.of([[], [0], [1, 1]], SIZE), num_bootstrap=5, progress=False)
+    assert 0 < float(check["ksd"]["p_value_overall"]) <= 1
