@@ -151,3 +151,19 @@ def test_no_sequences_and_empty_sequences() -> None:
     assert model.log_joint(empty).tolist() == pytest.approx([-2.0] * 3)  # Poisson(2) at 0
     check = ksd_check(programs.length_first, Sequences.of([[], [0], [1, 1]], SIZE), num_bootstrap=5, progress=False)
     assert 0 < float(check["ksd"]["p_value_overall"]) <= 1
+
+
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+def test_categorical_sites_score_as_the_distribution_does(kind: str) -> None:
+    """Looked up before or after the logarithm, to the last bit, with the clamping of zeros that Categorical does."""
+    table = programs.MOVES.clone()
+    table[1] = torch.tensor([0.0, 1.0, 0.0])
+
+    def program(sequences: torch.Tensor, lengths: torch.Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("x", dist.Categorical(**{kind: table[sequences[:, 0]]}), obs=sequences[:, -1])
+
+    tokens, lengths = torch.tensor([[0, 1], [1, 0], [1, 1], [2, 2], [1, 2]]), torch.full((5,), 2)
+    found = VectorizedProgram(program, DATA).run(tokens, lengths)
+    expected = dist.Categorical(**{kind: table[tokens[:, 0]]}).log_prob(tokens[:, 1])
+    assert torch.equal(found, expected)
