@@ -54,9 +54,12 @@ class EvaluatedModel(ABC):
         parts = [torch.empty(0, dtype=torch.double, device=sequences.device)]
         for index in torch.arange(len(edits), device=sequences.device).split(_EDITS):
             some = edits.select(index)
-            everything = Sequences.cat([sequences, some.apply(sequences)])
+            everything = Edits.cat([Edits.identity(sequences), some]).apply(sequences)
             first, inverse = distinct(everything)
-            values = self.log_joint(everything[first])[inverse]
+            if len(first) < len(everything):
+                values = self.log_joint(everything[first])[inverse]
+            else:
+                values = self.log_joint(everything)
             parts.append(values[len(sequences) :] - values[some.owner])
         return torch.cat(parts)
 
@@ -66,16 +69,20 @@ def distinct(sequences: Sequences) -> tuple[Tensor, Tensor]:
 
     :returns: the rows of the representatives, long ``[M]``, and for each sequence the index of its own, long ``[N]``.
     """
-    rows = torch.cat([sequences.lengths[:, None], sequences.tokens], 1)
-    # Sorting one number a row is far cheaper than sorting rows; equal numbers are then checked to be equal rows.
+    # Sorting one number a sequence is far cheaper than sorting sequences; equal numbers are then checked to be equal
+    # sequences.
     generator = torch.Generator().manual_seed(0)
-    factors = torch.randint(-(2**62), 2**62, (rows.shape[1],), generator=generator).to(rows.device)
-    keys = (rows * (2 * factors + 1)).sum(1)
+    factors = torch.randint(-(2**62), 2**62, (sequences.width + 1,), generator=generator).mul_(2).add_(1).tolist()
+    keys = sequences.lengths * factors[0]
+    for column, factor in zip(sequences.tokens.unbind(1), factors[1:], strict=True):
+        keys.add_(column, alpha=factor)
     _, inverse = keys.unique(return_inverse=True)
     first = _first_rows(inverse)
-    if len(first) < len(rows) and not torch.equal(rows[first[inverse]], rows):
-        _, inverse = rows.unique(dim=0, return_inverse=True)
-        first = _first_rows(inverse)
+    if len(first) < len(sequences):
+        rows = torch.cat([sequences.lengths[:, None], sequences.tokens], 1)
+        if not torch.equal(rows[first[inverse]], rows):
+            _, inverse = rows.unique(dim=0, return_inverse=True)
+            first = _first_rows(inverse)
     return first, inverse
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.program import VectorizedProgram
+from pyro_ksd.models.program import PaddedTokens, VectorizedProgram
 from pyro_ksd.sequences import Sequences
 
 _ROWS, _LONGEST = 4, 6  # beginnings of a few sequences are enough, and cost little
@@ -23,15 +23,12 @@ def check_program(program: VectorizedProgram, data: Sequences) -> None:
     :raises ValueError: saying which of them it depends on, and the usual reason.
     """
     tokens, lengths = _beginnings(data)
-    width = tokens.shape[1]
-    fill = program.convention.fills[0] if program.convention.fills[0] >= 0 else 0
     own = _first_run(program, tokens, lengths)
     _compare(own[:2], program.run(tokens[:2], lengths[:2]), _MATES)
-    wide = pad(tokens, (0, _EXTRA), value=fill)
-    _compare(own, program.run(wide, lengths), _WIDTH)
-    behind = torch.arange(width + _EXTRA, device=tokens.device) >= lengths[:, None]
-    other = torch.where(behind, data.alphabet_size - 1, wide)
-    _compare(own, program.run(other, lengths), _WIDTH)
+    wide = pad(tokens, (0, _EXTRA))
+    behind = torch.arange(wide.shape[1], device=tokens.device) >= lengths[:, None]
+    refilled = torch.where(behind, data.alphabet_size - 1, wide)
+    _compare(own, program.run(refilled, lengths), _WIDTH)
 
 
 def _first_run(program: VectorizedProgram, tokens: Tensor, lengths: Tensor) -> Tensor:
@@ -43,7 +40,7 @@ def _first_run(program: VectorizedProgram, tokens: Tensor, lengths: Tensor) -> T
         padding = (
             "; the program takes one argument, which is filled with -1 behind the ends: a value that is no symbol for "
             "distributions of single symbols. Take two arguments, model(sequences, lengths), and mask"
-            if program.convention.fills[0] < 0
+            if isinstance(program.convention, PaddedTokens)
             else ""
         )
         raise ValueError(f"the program does not score the data: {error}{padding}") from error

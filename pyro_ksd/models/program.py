@@ -31,8 +31,8 @@ _INSPECTED = 25  # steps of a program that are looked at to learn its layout
 class Convention(ABC):
     """How a program takes sequences, and how it gives them when asked to generate."""
 
-    fills: tuple[int, ...]
-    """Values that may stand behind the end of a sequence without a meaning; the first is the usual one."""
+    arity: int
+    """How many arguments there are."""
 
     @abstractmethod
     def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
@@ -46,7 +46,7 @@ class Convention(ABC):
 class TokensAndLengths(Convention):
     """``model(sequences, lengths)``: long ``[N, T]`` with any symbol behind the end, and long ``[N]``."""
 
-    fills = (0, -1)
+    arity = 2
 
     def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         return tokens, lengths
@@ -72,7 +72,7 @@ class TokensAndLengths(Convention):
 class PaddedTokens(Convention):
     """``model(x)``: long ``[N, T]``, filled with -1 behind the end."""
 
-    fills = (PAD,)
+    arity = 1
 
     def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         behind = torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None]
@@ -142,10 +142,8 @@ class VectorizedProgram(EvaluatedModel):
 
     def generate(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Sequences that the program generates, with the random state untouched."""
-        nothing = (None,) * len(inspect.signature(self.convention.arguments).parameters)
-        arguments = nothing if isinstance(self.convention, TokensAndLengths) else nothing[:1]
         with isolated(validate=False, seed=seed_from(generator)):
-            value = self._bound(*arguments, num_sequences=num_sequences)
+            value = self._bound(*[None] * self.convention.arity, num_sequences=num_sequences)
         tokens, lengths = self.convention.returned(value, num_sequences)
         return Sequences.of(tokens, self.alphabet_size, lengths=lengths)
 
