@@ -11,7 +11,7 @@ from torch import Tensor
 from pyro_ksd.edits import Edits
 from pyro_ksd.sequences import Sequences
 
-CHUNK = 2**13
+CHUNK = 3 * 2**12
 """How many sequences are evaluated at once. All chunks but the last have this size, so that plans made for one shape
 serve again."""
 
