@@ -160,16 +160,15 @@ class VectorizedProgram(EvaluatedModel):
         with isolated(validate=False):
             trace = self._trace(self._bound, sequences.tokens, sequences.lengths)
             _score_sites(self._own_sites(trace))
-        names = []
-        for row in range(len(sequences)):
-            found = [
-                name
-                for name, site in self._own_sites(trace)
-                # A site may depend on enumerated states: it is to blame if it is impossible in all of them.
-                if (_masked(site).movedim(self._layout.dim, 0)[row] == -torch.inf).all()
-            ]
-            names.append(", ".join(found) or "no site alone")
-        return names
+        # A site may depend on enumerated states: it is to blame if it is impossible in all of them.
+        to_blame = torch.all if self._layout.enumerated else torch.any
+        banned = {
+            name: _masked(site).movedim(self._layout.dim, 0) == -torch.inf for name, site in self._own_sites(trace)
+        }
+        return [
+            ", ".join(name for name, where in banned.items() if to_blame(where[row])) or "no site alone"
+            for row in range(len(sequences))
+        ]
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         empty = sequences.lengths == 0

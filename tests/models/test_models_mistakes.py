@@ -178,6 +178,20 @@ def test_an_impossible_sequence_is_named_with_its_site() -> None:
         ksd_check(forbids_the_second_symbol, DATA, order=1, progress=False)
 
 
+def bans_within_a_nested_plate(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths), dim=-1):
+        pyro.factor("length", -lengths.double())
+        with pyro.plate("symbols", SIZE, dim=-2):
+            inside = torch.arange(sequences.shape[1]) < lengths[:, None]
+            counts = ((sequences == torch.arange(SIZE)[:, None, None]) & inside).sum(-1)
+            pyro.factor("crowd", torch.where(counts > 2, -torch.inf, 0.0))
+
+
+def test_one_of_several_values_of_a_site_is_enough_to_blame_it() -> None:
+    with pytest.raises(ValueError, match=re.escape("sequence 4, [2, 1, 0, 1, 1], at site crowd. It cannot have made")):
+        ksd_check(bans_within_a_nested_plate, DATA, progress=False)
+
+
 def returns_nothing(sequences: Any = None, lengths: Any = None, num_sequences: int = 0) -> None:
     if lengths is not None:
         chain_with_stop(sequences, lengths)
