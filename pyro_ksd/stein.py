@@ -21,7 +21,11 @@ EDITS_PER_CHUNK = 2**17
 
 
 def stein_matrices(
-    model: SequenceModel, sequences: Sequences, views: Sequence[View], max_bytes: int = DEFAULT_MAX_BYTES
+    model: SequenceModel,
+    sequences: Sequences,
+    views: Sequence[View],
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    rates: dict[Operator, float] | None = None,
 ) -> list[SteinMatrix]:
     """The Stein kernel matrices of the sequences, one for each view.
 
@@ -29,9 +33,11 @@ def stein_matrices(
     sequences but never all edits. Other kernels compare every pair of neighbors and need all edits at once.
 
     :param max_bytes: for kernels without features, see :meth:`pyro_ksd.kernels.Kernel.stein`.
+    :param rates: if given, takes the sum of the weights of all edits, for each operator of the views.
     :raises ValueError: if the model gives probability 0 to a sequence, or NaN to an edit.
     """
     check_possible(model, sequences)
+    rates = {} if rates is None else rates
     found: dict[int, SteinMatrix] = {}
     for operator in dict.fromkeys(view.operator for view in views):
         own = [(index, view.kernel) for index, view in enumerate(views) if view.operator is operator]
@@ -41,11 +47,13 @@ def stein_matrices(
             parts: list[list[SteinMatrix]] = [[] for _ in by_features]
             for chunk in _chunks(sequences, operator):
                 edits, weights = weighted_edits(model, operator, chunk)
+                rates[operator] = rates.get(operator, 0.0) + float(weights.sum())
                 for part, (_, kernel) in zip(parts, by_features, strict=True):
                     part.append(kernel.stein(chunk, edits, weights))
             found |= {index: cat_rows(part) for part, (index, _) in zip(parts, by_features, strict=True)}
         if by_pairs:
             edits, weights = weighted_edits(model, operator, sequences)
+            rates[operator] = float(weights.sum())
             found |= {index: kernel.stein(sequences, edits, weights, max_bytes) for index, kernel in by_pairs}
     return [found[index] for index in range(len(views))]
 

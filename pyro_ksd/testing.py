@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,12 +15,14 @@ from pyro_ksd.aggregation import min_p
 from pyro_ksd.bootstrap import parametric_bootstrap, wild_bootstrap
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
 from pyro_ksd.models.base import SampleableModel, SequenceModel
+from pyro_ksd.operators import Operator
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.statistics import check_sample_size, u_statistic
 from pyro_ksd.stein import stein_matrices
 from pyro_ksd.views import View
 
 _SMALL_SAMPLE = 100  # from here on the wild bootstrap keeps its level and has power, and costs far less
+_FEW_JUMPS, _RARE_JUMPS = 5.0, 0.05  # of all sequences together, and of one on average
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,11 @@ def goodness_of_fit(
     sampleable = isinstance(model, SampleableModel)
     if bootstrap == "auto":
         bootstrap = "parametric" if sampleable and len(sequences) < _SMALL_SAMPLE else "wild"
-    matrices = stein_matrices(model, sequences, views, max_bytes)
+    rates: dict[Operator, float] = {}
+    matrices = stein_matrices(model, sequences, views, max_bytes, rates)
+    if bootstrap == "wild":
+        kept = _informative(views, rates, len(sequences))
+        views, matrices = [views[index] for index in kept], [matrices[index] for index in kept]
     observed = torch.stack([u_statistic(matrix) for matrix in matrices])
     generator = torch.Generator(sequences.device).manual_seed(seed)
     if bootstrap == "wild":
@@ -88,3 +95,24 @@ def goodness_of_fit(
         raise ValueError(f"bootstrap: expected 'auto', 'parametric' or 'wild', found {bootstrap!r}")
     each, overall = min_p(observed, null)
     return GoodnessOfFit(tuple(view.name for view in views), observed, null, each, float(overall), bootstrap)
+
+
+def _informative(views: Sequence[View], rates: Mapping[Operator, float], size: int) -> list[int]:
+    """The views that the wild bootstrap can test.
+
+    As many jumps lead to the sequences of a true model as away from them. If fewer than a handful are to be expected in
+    all of the data, the few sequences that they lead to are most likely missing, and the others, each of which is a
+    little less probable than its edits, look as if the model were wrong.
+    """
+    fewest = min(_FEW_JUMPS, _RARE_JUMPS * size)
+    kept = [index for index, view in enumerate(views) if rates[view.operator] >= fewest]
+    if len(kept) < len(views):
+        poor = [view.name for index, view in enumerate(views) if index not in kept]
+        message = (
+            f"the model hardly ever allows the edits of the view(s) {', '.join(poor)}: the data are too few for the "
+            "wild bootstrap to test them"
+        )
+        if not kept:
+            raise ValueError(f"{message}; use bootstrap='parametric', or views with other edits")
+        warnings.warn(f"{message}, and they are left out; bootstrap='parametric' can", UserWarning, stacklevel=3)
+    return kept

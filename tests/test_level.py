@@ -10,8 +10,10 @@ from scipy.stats import binom
 
 from pyro_ksd.aggregation import min_p
 from pyro_ksd.bootstrap import parametric_bootstrap, wild_bootstrap
+from pyro_ksd.models import constrain
 from pyro_ksd.statistics import u_statistic
 from pyro_ksd.stein import stein_matrices
+from pyro_ksd.testing import goodness_of_fit
 from pyro_ksd.views import default_views
 
 RUNS, DRAWS, LEVEL = 1000, 199, 0.05
@@ -54,3 +56,19 @@ def test_level_of_the_wild_bootstrap_with_signs() -> None:
     counts = rejections(found)
     print(f"\nwild, n = {size}: {counts} of {RUNS}, band {LOW:.0f} to {HIGH:.0f}")
     assert all(LOW <= count <= HIGH for count in counts.values()), counts
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the model hardly ever allows")
+def test_level_of_the_wild_bootstrap_where_sequences_hardly_ever_grow() -> None:
+    # 300 runs; the band is one-sided, as signs are conservative.
+    runs, size = 300, 100
+    model = constrain(walk(), lambda x: x.tokens.gather(1, (x.lengths - 1).clamp(min=0)[:, None])[:, 0] == 0)
+    generator = torch.Generator().manual_seed(0)
+    rejected = 0
+    for run in range(runs):
+        data = model.draw(size, generator)
+        found = goodness_of_fit(model, data, VIEWS, bootstrap="wild", num_bootstrap=DRAWS, seed=run)
+        rejected += found.p_value_overall <= LEVEL
+    print(f"\nwild, constrained, n = {size}: {rejected} of {runs}, at most {binom.ppf(0.999, runs, LEVEL):.0f}")
+    assert rejected <= binom.ppf(0.999, runs, LEVEL)

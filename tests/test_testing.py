@@ -9,6 +9,7 @@ from example_models import Unsampled, walk
 
 from pyro_ksd.edits import Edits
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
+from pyro_ksd.models import constrain
 from pyro_ksd.operators import ZanellaOperator
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.stein import check_possible, stein_matrices
@@ -124,3 +125,20 @@ def test_nan_from_the_model_is_an_error_that_shows_the_edit() -> None:
 
 def test_possible_sequences_pass() -> None:
     check_possible(walk(), data())
+
+
+def ends_with_zero(x: Sequences) -> torch.Tensor:
+    return x.tokens.gather(1, (x.lengths - 1).clamp(min=0)[:, None])[:, 0] == 0
+
+
+def test_the_wild_bootstrap_leaves_out_views_whose_edits_are_hardly_ever_possible() -> None:
+    # Such a walk can grow only by holding its place, which it does in one step of a thousand.
+    model = constrain(walk(), ends_with_zero)
+    sequences = model.draw(60, torch.Generator().manual_seed(0))
+    with pytest.warns(UserWarning, match=r"hardly ever allows the edits of the view\(s\) length: the data are too few"):
+        wild = goodness_of_fit(model, sequences, default_views(), bootstrap="wild", num_bootstrap=50)
+    assert wild.views == ("content-1", "content-2", "content-3", "start")
+    assert wild.null.shape == (50, 4)
+    assert goodness_of_fit(model, sequences, default_views(), num_bootstrap=3).views[-1] == "length"
+    with pytest.raises(ValueError, match="too few for the wild bootstrap to test them; use bootstrap='parametric'"):
+        goodness_of_fit(model, sequences, default_views()[-1:], bootstrap="wild")
