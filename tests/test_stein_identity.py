@@ -105,10 +105,20 @@ NEIGHBORHOODS: dict[str, Neighborhood] = {
     "reversal": zs() | CustomNeighborhood(lambda x: [x[::-1]]),
 }
 
-OPERATORS: dict[str, Operator] = {
-    f"{name}, {balancing}": ZanellaOperator(neighborhood, balancing)
-    for (name, neighborhood), balancing in product(NEIGHBORHOODS.items(), ["barker", "mpf", "metropolis"])
-} | {f"tail block, {balancing}": TailBlockOperator(balancing) for balancing in ["barker", "mpf", "metropolis"]}
+
+def operators(size: int) -> dict[str, Operator]:
+    """Every operator over an alphabet, with a relation in which each symbol may become the next one or the one before."""
+    codes = torch.arange(size)
+    related = {"related symbols": Substitutions(symbols=(codes[:, None] - codes).abs() == 1)}
+    balancings = ["barker", "mpf", "metropolis"]
+    zanella = {
+        f"{name}, {balancing}": ZanellaOperator(neighborhood, balancing)
+        for (name, neighborhood), balancing in product((NEIGHBORHOODS | related).items(), balancings)
+    }
+    return zanella | {f"tail block, {balancing}": TailBlockOperator(balancing) for balancing in balancings}
+
+
+OPERATORS = {size: operators(size) for size in (2, 3, 4)}
 
 FEATURE_KERNELS = [
     *(ContiguousKernel(t, form=form) for t in (1, 2, 3) for form in ("sqrt", "cosine")),  # type: ignore[arg-type]
@@ -153,24 +163,37 @@ def test_the_space_is_whole(name: str) -> None:
     assert float(p.sum()) == pytest.approx(1.0, abs=1e-13)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", OPERATORS[SIZE])
 @pytest.mark.parametrize("name", MODELS)
 def test_stein_features_have_mean_zero(name: str, operator: str) -> None:
     sequences, p = space(*MODELS[name])
-    views = [View(str(index), OPERATORS[operator], kernel) for index, kernel in enumerate(FEATURE_KERNELS)]
+    chosen = OPERATORS[sequences.alphabet_size][operator]
+    views = [View(str(index), chosen, kernel) for index, kernel in enumerate(FEATURE_KERNELS)]
     matrices = stein_matrices(MODELS[name][0], sequences, views)
     for kernel, matrix in zip(FEATURE_KERNELS, matrices, strict=True):
         assert largest_mean(matrix, p) < 1e-12, kernel
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("name", ["chain of order 2", "MRF with a ban", "hidden Markov"])
+# Smaller spaces for kernels that compare all pairs of neighbors; every distribution and law of the length is there.
+SMALL_MODELS: dict[str, tuple[SequenceDistribution, int]] = {
+    "chain of order 2": (bounded_chain(2, 2), 2),
+    "climbing chain": (climbing_chain(3), 3),
+    "hidden Markov": (climbing_hmm(3, 2), 3),
+    "MRF": (LinearChainMRF(random(2, 2), random(2), max_length=3), 3),
+    "MRF with a ban": (LinearChainMRF(random(2, 2).fill_diagonal_(-torch.inf), max_length=4), 4),
+    "independent, tabulated": (IndependentSequence(simplex(2), simplex(4)), 3),
+    "independent, Poisson": (IndependentSequence(simplex(2), dist.Poisson(torch.tensor(1e-3).double())), 4),
+    "independent, geometric": (IndependentSequence(simplex(2), dist.Geometric(torch.tensor(0.9995).double())), 5),
+}
+
+
+@pytest.mark.parametrize("operator", OPERATORS[SIZE])
+@pytest.mark.parametrize("name", SMALL_MODELS)
 def test_stein_gram_has_mean_zero(name: str, operator: str) -> None:
-    model = LinearChainMRF(random(2, 2).fill_diagonal_(-torch.inf), max_length=4) if "ban" in name else MODELS[name][0]
-    if name == "hidden Markov":
-        model = climbing_hmm(3, 2)
-    sequences, p = space(model, 4)
-    views = [View(str(index), OPERATORS[operator], kernel) for index, kernel in enumerate(PAIRWISE_KERNELS)]
+    model = SMALL_MODELS[name][0]
+    sequences, p = space(*SMALL_MODELS[name])
+    chosen = OPERATORS[sequences.alphabet_size][operator]
+    views = [View(str(index), chosen, kernel) for index, kernel in enumerate(PAIRWISE_KERNELS)]
     for kernel, matrix in zip(PAIRWISE_KERNELS, stein_matrices(model, sequences, views), strict=True):
         assert (matrix.dense() @ p).abs().max() < 1e-12, kernel
 
