@@ -107,7 +107,7 @@ NEIGHBORHOODS: dict[str, Neighborhood] = {
 
 
 def operators(size: int) -> dict[str, Operator]:
-    """Every operator over an alphabet, with a relation in which each symbol may become the next one or the one before."""
+    """Every operator over an alphabet; in its relation, a symbol may become the next one or the one before."""
     codes = torch.arange(size)
     related = {"related symbols": Substitutions(symbols=(codes[:, None] - codes).abs() == 1)}
     balancings = ["barker", "mpf", "metropolis"]
