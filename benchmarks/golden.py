@@ -24,7 +24,8 @@ from pyro_ksd.neighborhoods import DoubleSubstitutions, InsertionsDeletions, Nei
 from pyro_ksd.operators import ZanellaOperator
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.statistics import u_statistic
-from pyro_ksd.stein import stein_matrices, weighted_edits
+from pyro_ksd.jumps import weighted_edits
+from pyro_ksd.stein import stein_matrices
 from pyro_ksd.views import View
 
 TOLERANCE = 1e-9

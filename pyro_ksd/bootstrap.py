@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from pyro_ksd.features import group_scores, largest_score, scores
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
-from pyro_ksd.kernels.matrices import SteinMatrix
+from pyro_ksd.kernels.matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.models.base import SampleableModel
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.statistics import check_sample_size, u_statistic, weighted_u_statistics
@@ -19,6 +21,24 @@ from pyro_ksd.views import View
 
 _CHUNK = 2**24  # elements of the largest array of weights
 _REPLICATES = 64  # replicates whose features are computed together: enough to keep tensors busy
+
+
+@dataclass(frozen=True, eq=False)
+class NullDraws:
+    """What ``B`` data sets of a true model would give, seen by ``V`` views.
+
+    :ivar statistic: double ``[B, V]``, the statistics.
+    :ivar extreme: double ``[B, V]``, the largest ``|z|`` of the view's features, see :mod:`pyro_ksd.features`; NaN for
+        a view whose features have no names.
+    """
+
+    statistic: Tensor
+    extreme: Tensor
+
+    @staticmethod
+    def cat(parts: Sequence[NullDraws]) -> NullDraws:
+        """All draws of the parts."""
+        return NullDraws(torch.cat([part.statistic for part in parts]), torch.cat([part.extreme for part in parts]))
 
 
 def rademacher(num_draws: int, size: int, generator: torch.Generator) -> Tensor:
@@ -42,30 +62,42 @@ def multinomial(num_draws: int, size: int, generator: torch.Generator) -> Tensor
 
 def wild_bootstrap(
     matrices: Sequence[SteinMatrix],
+    views: Sequence[View],
     num_draws: int,
     generator: torch.Generator,
     *,
     weights: Callable[[int, int, torch.Generator], Tensor] = rademacher,
     progress: bool = False,
-) -> Tensor:
+) -> NullDraws:
     r"""Draws :math:`U^* = \frac{1}{n(n-1)} \sum_{i \ne j} W_i W_j H_{ij}` with random weights :math:`W`.
 
     Needs no samples from the model; right in the limit of large samples. All views see the same weights.
 
-    :param matrices: the Stein kernel matrices of the views, ``V`` of them, of the same sequences.
+    :param matrices: the Stein kernel matrices of the views, of the same sequences.
     :param weights: :func:`rademacher` or :func:`multinomial`.
-    :returns: double ``[num_draws, V]``
     """
     size = len(matrices[0])
     check_sample_size(size)
     rows = max(1, _CHUNK // size)
     draws = []
+    named = [_named(view, matrix) for view, matrix in zip(views, matrices, strict=True)]
+    spreads = [None if matrix is None else scores(matrix)[1] for matrix in named]
     with tqdm(total=num_draws, desc="wild bootstrap", unit="draw", disable=not progress) as bar:
         for begin in range(0, num_draws, rows):
             drawn = weights(min(rows, num_draws - begin), size, generator)
-            draws.append(torch.stack([weighted_u_statistics(matrix, drawn) for matrix in matrices], 1))
+            statistic = [weighted_u_statistics(matrix, drawn) for matrix in matrices]
+            extreme = [_weighted_extremes(*pair, drawn) for pair in zip(named, spreads, strict=True)]
+            draws.append(NullDraws(torch.stack(statistic, 1), torch.stack(extreme, 1)))
             bar.update(len(drawn))
-    return torch.cat(draws)
+    return NullDraws.cat(draws)
+
+
+def _weighted_extremes(matrix: FeatureMatrix | None, spread: Tensor | None, weights: Tensor) -> Tensor:
+    """The largest ``|z|`` of the weighted features for each row of weights, ``[B]``."""
+    if matrix is None or spread is None:
+        return weights.new_full((len(weights),), torch.nan)
+    rows = max(1, _CHUNK // max(1, len(spread)))
+    return torch.cat([largest_score(matrix.weighted_sum(part), spread) for part in weights.split(rows)])
 
 
 def parametric_bootstrap(
@@ -77,14 +109,13 @@ def parametric_bootstrap(
     *,
     max_bytes: int = DEFAULT_MAX_BYTES,
     progress: bool = False,
-) -> Tensor:
+) -> NullDraws:
     """Draws data sets of ``size`` sequences from the model and computes their statistics.
 
     The test has the exact level for a model with known parameters, however small the sample.
 
-    :param views: ``V`` views; all see the same data sets.
+    :param views: all of them see the same data sets.
     :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
-    :returns: double ``[num_draws, V]``
     """
     check_sample_size(size)
     draws = []
@@ -92,27 +123,37 @@ def parametric_bootstrap(
         for begin in range(0, num_draws, _REPLICATES):
             together = min(_REPLICATES, num_draws - begin)
             replicates = model.draw(together * size, generator)
-            draws.append(_statistics(model, replicates, together, views, max_bytes))
+            draws.append(_statistics(model, replicates, size, views, max_bytes))
             bar.update(together)
-    return torch.cat(draws)
+    return NullDraws.cat(draws)
 
 
 def _statistics(
-    model: SampleableModel, replicates: Sequences, count: int, views: Sequence[View], max_bytes: int
-) -> Tensor:
-    """The statistics of ``count`` data sets of one size that follow each other in ``replicates``; ``[count, V]``."""
-    size = len(replicates) // count
-    found = {}
+    model: SampleableModel, replicates: Sequences, size: int, views: Sequence[View], max_bytes: int
+) -> NullDraws:
+    """The statistics of the data sets of ``size`` sequences each that follow each other in ``replicates``."""
     together = [view for view in views if view.kernel.has_features]
-    if together:
-        # The off-diagonal form with the indicator of a data set as weights is the sum over the pairs within it.
-        member = torch.eye(count, dtype=torch.double, device=replicates.device).repeat_interleave(size, 1)
-        for view, matrix in zip(together, stein_matrices(model, replicates, together), strict=True):
-            found[view.name] = matrix.off_diagonal_form(member) / (size * (size - 1))
+    by_view = dict(zip(together, stein_matrices(model, replicates, together), strict=True)) if together else {}
+    statistic = {view: matrix.off_diagonal_sums(size) / (size * (size - 1)) for view, matrix in by_view.items()}
+    extreme = {view: _group_extremes(_named(view, matrix), size) for view, matrix in by_view.items()}
     apart = [view for view in views if not view.kernel.has_features]
     if apart:
         rows = torch.arange(len(replicates), device=replicates.device).split(size)
         each = [[u_statistic(m) for m in stein_matrices(model, replicates[row], apart, max_bytes)] for row in rows]
-        for index, view in enumerate(apart):
-            found[view.name] = torch.stack([statistics[index] for statistics in each])
-    return torch.stack([found[view.name] for view in views], 1)
+        statistic |= {view: torch.stack(column) for view, column in zip(apart, zip(*each, strict=True), strict=True)}
+    unnamed = torch.full((len(replicates) // size,), torch.nan, dtype=torch.double, device=replicates.device)
+    extremes = [extreme.get(view) for view in views]
+    return NullDraws(
+        torch.stack([statistic[view] for view in views], 1),
+        torch.stack([unnamed if found is None else found for found in extremes], 1),
+    )
+
+
+def _named(view: View, matrix: SteinMatrix) -> FeatureMatrix | None:
+    """The matrix, if its features have names."""
+    return matrix if isinstance(matrix, FeatureMatrix) and view.kernel.feature_kind else None
+
+
+def _group_extremes(matrix: FeatureMatrix | None, size: int) -> Tensor | None:
+    """The largest ``|z|`` in each group of ``size`` consecutive sequences."""
+    return None if matrix is None else torch.cat([largest_score(*pair) for pair in group_scores(matrix, size)])

@@ -6,19 +6,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.aggregation import min_p
-from pyro_ksd.bootstrap import parametric_bootstrap, wild_bootstrap
+from pyro_ksd.bootstrap import NullDraws, parametric_bootstrap, wild_bootstrap
+from pyro_ksd.jumps import Jumps
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
+from pyro_ksd.kernels.matrices import SteinMatrix
 from pyro_ksd.models.base import SampleableModel, SequenceModel
 from pyro_ksd.operators import Operator
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.statistics import check_sample_size, u_statistic
-from pyro_ksd.stein import stein_matrices
+from pyro_ksd.stein import check_possible, find_jumps, matrices_of
 from pyro_ksd.views import View
 
 _SMALL_SAMPLE = 100  # from here on the wild bootstrap keeps its level and has power, and costs far less
@@ -29,20 +32,26 @@ _FEW_JUMPS, _RARE_JUMPS = 5.0, 0.05  # of all sequences together, and of one on 
 class GoodnessOfFit:
     """What a test of fit found.
 
-    :ivar views: the names of the ``V`` views.
+    :ivar views: the ``V`` views.
     :ivar statistic: double ``[V]``, the U-statistics.
-    :ivar null: double ``[B, V]``, their null draws.
+    :ivar null: their null draws, ``[B, V]``.
     :ivar p_value: double ``[V]``, the p-value of each view by itself.
     :ivar p_value_overall: the p-value of all views together.
     :ivar kind: how the null draws were made.
+    :ivar jumps: the jumps of each operator of the views, with their weights.
+    :ivar matrices: the Stein kernel matrix of each view.
+    :ivar seconds: the time that each stage took.
     """
 
-    views: tuple[str, ...]
+    views: tuple[View, ...]
     statistic: Tensor
-    null: Tensor
+    null: NullDraws
     p_value: Tensor
     p_value_overall: float
     kind: Literal["parametric", "wild"]
+    jumps: Mapping[Operator, Jumps]
+    matrices: tuple[SteinMatrix, ...]
+    seconds: Mapping[str, float]
 
 
 def goodness_of_fit(
@@ -73,31 +82,49 @@ def goodness_of_fit(
     sampleable = isinstance(model, SampleableModel)
     if bootstrap == "auto":
         bootstrap = "parametric" if sampleable and len(sequences) < _SMALL_SAMPLE else "wild"
-    rates: dict[Operator, float] = {}
-    matrices = stein_matrices(model, sequences, views, max_bytes, rates)
+    elif bootstrap not in ("parametric", "wild"):
+        raise ValueError(f"bootstrap: expected 'auto', 'parametric' or 'wild', found {bootstrap!r}")
+    if bootstrap == "parametric" and not sampleable:
+        raise ValueError(
+            f"bootstrap: expected a model with a draw() method for the parametric bootstrap, found "
+            f"{type(model).__name__} without one; use bootstrap='wild'"
+        )
+    check_possible(model, sequences)
+    started = perf_counter()
+    jumps = find_jumps(model, sequences, views, keep=True)
+    matrices = matrices_of(jumps, views, max_bytes, progress=progress)
     if bootstrap == "wild":
-        kept = _informative(views, rates, len(sequences))
+        kept = _informative(views, jumps, len(sequences))
         views, matrices = [views[index] for index in kept], [matrices[index] for index in kept]
     observed = torch.stack([u_statistic(matrix) for matrix in matrices])
+    looked = perf_counter()
     generator = torch.Generator(sequences.device).manual_seed(seed)
-    if bootstrap == "wild":
-        null = wild_bootstrap(matrices, num_bootstrap, generator, progress=progress)
-    elif bootstrap == "parametric":
-        if not isinstance(model, SampleableModel):
-            raise ValueError(
-                f"bootstrap: expected a model with a draw() method for the parametric bootstrap, found "
-                f"{type(model).__name__} without one; use bootstrap='wild'"
-            )
+    if isinstance(model, SampleableModel) and bootstrap == "parametric":
         null = parametric_bootstrap(
             model, len(sequences), views, num_bootstrap, generator, max_bytes=max_bytes, progress=progress
         )
     else:
-        raise ValueError(f"bootstrap: expected 'auto', 'parametric' or 'wild', found {bootstrap!r}")
-    each, overall = min_p(observed, null)
-    return GoodnessOfFit(tuple(view.name for view in views), observed, null, each, float(overall), bootstrap)
+        null = wild_bootstrap(matrices, views, num_bootstrap, generator, progress=progress)
+    each, overall = min_p(observed, null.statistic)
+    in_model = sum(own.seconds for own in jumps.values())
+    return GoodnessOfFit(
+        views=tuple(views),
+        statistic=observed,
+        null=null,
+        p_value=each,
+        p_value_overall=float(overall),
+        kind=bootstrap,
+        jumps=jumps,
+        matrices=tuple(matrices),
+        seconds={
+            "model": in_model,
+            "kernels": looked - started - in_model,
+            "bootstrap": perf_counter() - looked,
+        },
+    )
 
 
-def _informative(views: Sequence[View], rates: Mapping[Operator, float], size: int) -> list[int]:
+def _informative(views: Sequence[View], jumps: Mapping[Operator, Jumps], size: int) -> list[int]:
     """The views that the wild bootstrap can test.
 
     As many jumps lead to the sequences of a true model as away from them. If fewer than a handful are to be expected in
@@ -105,7 +132,7 @@ def _informative(views: Sequence[View], rates: Mapping[Operator, float], size: i
     little less probable than its edits, look as if the model were wrong.
     """
     fewest = min(_FEW_JUMPS, _RARE_JUMPS * size)
-    kept = [index for index, view in enumerate(views) if rates[view.operator] >= fewest]
+    kept = [index for index, view in enumerate(views) if jumps[view.operator].rate >= fewest]
     if len(kept) < len(views):
         poor = [view.name for index, view in enumerate(views) if index not in kept]
         message = (

@@ -6,12 +6,16 @@ import torch
 from example_models import walk
 
 from pyro_ksd.bootstrap import multinomial, parametric_bootstrap, rademacher, wild_bootstrap
+from pyro_ksd.features import scores
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix, GramMatrix
+from pyro_ksd.kernels.matrices import FeatureMatrix, GramMatrix, SteinMatrix
 from pyro_ksd.operators import ZanellaOperator
 from pyro_ksd.statistics import u_statistic
 from pyro_ksd.stein import stein_matrices
 from pyro_ksd.views import View, default_views
+
+NGRAMS = View("n-grams", ZanellaOperator(), ContiguousKernel(2))
+HAMMING = View("Hamming", ZanellaOperator(), HammingKernel())
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -38,20 +42,27 @@ def test_multinomial_weights_are_centered_counts() -> None:
 def test_wild_draws_use_the_same_weights_for_all_views(weights: object) -> None:
     psi = torch.randn(6, 3, dtype=torch.double, generator=seeded())
     matrices = [FeatureMatrix(psi), GramMatrix(psi @ psi.T)]
-    null = wild_bootstrap(matrices, 20, seeded(1), weights=weights)  # type: ignore[arg-type]
+    draws = wild_bootstrap(matrices, [NGRAMS, HAMMING], 20, seeded(1), weights=weights)  # type: ignore[arg-type]
+    null = draws.statistic
     assert null.shape == (20, 2)
     torch.testing.assert_close(null[:, 0], null[:, 1], rtol=1e-12, atol=1e-13)
     drawn = weights(20, 6, seeded(1))  # type: ignore[operator]
     h = psi @ psi.T
     expected = [sum(w[i] * w[j] * h[i, j] for i in range(6) for j in range(6) if i != j) / 30 for w in drawn]
     assert null[:, 0].tolist() == pytest.approx([float(value) for value in expected])
+    _, spread = scores(matrices[0])  # type: ignore[arg-type]
+    largest = [float(((w @ psi).abs() / spread).max()) for w in drawn]
+    assert draws.extreme[:, 0].tolist() == pytest.approx(largest)
+    assert draws.extreme[:, 1].isnan().all()  # no features, no scores
 
 
 def test_wild_draws_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = FeatureMatrix(torch.randn(6, 3, dtype=torch.double, generator=seeded()))
-    whole = wild_bootstrap([matrix], 50, seeded(1))
+    whole = wild_bootstrap([matrix], [NGRAMS], 50, seeded(1))
     monkeypatch.setattr("pyro_ksd.bootstrap._CHUNK", 6 * 7)
-    torch.testing.assert_close(wild_bootstrap([matrix], 50, seeded(1)), whole, rtol=1e-12, atol=1e-13)
+    parts = wild_bootstrap([matrix], [NGRAMS], 50, seeded(1))
+    torch.testing.assert_close(parts.statistic, whole.statistic, rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(parts.extreme, whole.extreme, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("num_draws", [3, 70])
@@ -63,20 +74,32 @@ def test_parametric_draws_are_statistics_of_drawn_data_sets(num_draws: int) -> N
         views = default_views()
     null = parametric_bootstrap(model, 4, views, num_draws, seeded())
     generator = seeded()
-    expected = []
+    expected, largest = [], []
     for together in [num_draws] if num_draws <= 64 else [64, num_draws - 64]:
         data = model.draw(4 * together, generator)
         for first in range(0, len(data), 4):
-            expected.append([float(u_statistic(m)) for m in stein_matrices(model, data[first : first + 4], views)])
-    torch.testing.assert_close(null, torch.tensor(expected, dtype=torch.double), rtol=1e-9, atol=1e-12)
+            matrices = stein_matrices(model, data[first : first + 4], views)
+            expected.append([float(u_statistic(matrix)) for matrix in matrices])
+            largest.append([largest_z(matrix) for matrix in matrices])
+    torch.testing.assert_close(null.statistic, torch.tensor(expected, dtype=torch.double), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(
+        null.extreme, torch.tensor(largest, dtype=torch.double), rtol=1e-9, atol=1e-12, equal_nan=True
+    )
+
+
+def largest_z(matrix: SteinMatrix) -> float:
+    if not isinstance(matrix, FeatureMatrix):
+        return float("nan")
+    total, spread = scores(matrix)
+    return float((total / spread)[spread > 0].abs().max()) if (spread > 0).any() else 0.0
 
 
 def test_progress_can_be_seen_and_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
     model, matrix = walk(), FeatureMatrix(torch.eye(3, dtype=torch.double))
-    wild_bootstrap([matrix], 5, seeded())
+    wild_bootstrap([matrix], [NGRAMS], 5, seeded())
     parametric_bootstrap(model, 3, default_views()[:1], 2, seeded())
     assert capsys.readouterr().err == ""
-    wild_bootstrap([matrix], 5, seeded(), progress=True)
+    wild_bootstrap([matrix], [NGRAMS], 5, seeded(), progress=True)
     assert "wild bootstrap: 100%" in capsys.readouterr().err
     parametric_bootstrap(model, 3, default_views()[:1], 2, seeded(), progress=True)
     assert "parametric bootstrap: 100%" in capsys.readouterr().err
@@ -84,6 +107,6 @@ def test_progress_can_be_seen_and_switched_off(capsys: pytest.CaptureFixture[str
 
 def test_one_sequence_is_too_few() -> None:
     with pytest.raises(ValueError, match="at least 2 sequences, found 1"):
-        wild_bootstrap([FeatureMatrix(torch.ones(1, 2, dtype=torch.double))], 5, seeded())
+        wild_bootstrap([FeatureMatrix(torch.ones(1, 2, dtype=torch.double))], [NGRAMS], 5, seeded())
     with pytest.raises(ValueError, match="at least 2 sequences, found 1"):
         parametric_bootstrap(walk(), 1, default_views(), 5, seeded())

@@ -9,9 +9,10 @@ from example_models import walk
 from scipy.stats import binom
 
 from pyro_ksd.aggregation import min_p
-from pyro_ksd.bootstrap import parametric_bootstrap, wild_bootstrap
+from pyro_ksd.bootstrap import NullDraws, parametric_bootstrap, wild_bootstrap
+from pyro_ksd.features import largest_score, scores
 from pyro_ksd.models import constrain
-from pyro_ksd.statistics import u_statistic
+from pyro_ksd.statistics import p_value, u_statistic
 from pyro_ksd.stein import stein_matrices
 from pyro_ksd.testing import goodness_of_fit
 from pyro_ksd.views import default_views
@@ -21,12 +22,17 @@ LOW, HIGH = binom.interval(0.999, RUNS, LEVEL)
 VIEWS = default_views()
 
 
-def rejections(p_values: list[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, int]:
-    """How often each view and all together reject."""
-    each = torch.stack([views for views, _ in p_values]) <= LEVEL + 1e-9
-    overall = torch.stack([overall for _, overall in p_values]) <= LEVEL + 1e-9
-    names = [*(view.name for view in VIEWS), "overall"]
-    return dict(zip(names, [*each.sum(0).tolist(), int(overall.sum())], strict=True))
+NAMES = [*(view.name for view in VIEWS), "overall", *(f"a feature of {view.name}" for view in VIEWS)]
+
+
+def p_values(statistic: torch.Tensor, extreme: torch.Tensor, null: NullDraws) -> torch.Tensor:
+    """The p-values of the views, of all together, and of each view's most extreme feature."""
+    each, overall = min_p(statistic, null.statistic)
+    return torch.cat([each, overall[None], p_value(extreme, null.extreme)])
+
+
+def rejections(found: list[torch.Tensor]) -> dict[str, int]:
+    return dict(zip(NAMES, (torch.stack(found) <= LEVEL + 1e-9).sum(0).tolist(), strict=True))
 
 
 @pytest.mark.slow
@@ -38,7 +44,8 @@ def test_level_of_the_parametric_bootstrap(size: int) -> None:
     for _ in range(RUNS):
         # The first data set is the observed one: it comes from the model as the others do.
         pool = parametric_bootstrap(model, size, VIEWS, DRAWS + 1, generator)
-        found.append(min_p(pool[0], pool[1:]))
+        null = NullDraws(pool.statistic[1:], pool.extreme[1:])
+        found.append(p_values(pool.statistic[0], pool.extreme[0], null))
     counts = rejections(found)
     print(f"\nparametric, n = {size}: {counts} of {RUNS}, band {LOW:.0f} to {HIGH:.0f}")
     assert all(LOW <= count <= HIGH for count in counts.values()), counts
@@ -52,10 +59,12 @@ def test_level_of_the_wild_bootstrap_with_signs() -> None:
     for _ in range(RUNS):
         matrices = stein_matrices(model, model.draw(size, generator), VIEWS)
         observed = torch.stack([u_statistic(matrix) for matrix in matrices])
-        found.append(min_p(observed, wild_bootstrap(matrices, DRAWS, generator)))
+        extreme = torch.cat([largest_score(*(row[None] for row in scores(matrix))) for matrix in matrices])
+        found.append(p_values(observed, extreme, wild_bootstrap(matrices, VIEWS, DRAWS, generator)))
     counts = rejections(found)
     print(f"\nwild, n = {size}: {counts} of {RUNS}, band {LOW:.0f} to {HIGH:.0f}")
-    assert all(LOW <= count <= HIGH for count in counts.values()), counts
+    assert all(count <= HIGH for count in counts.values()), counts
+    assert all(counts[name] >= LOW for name in NAMES[: len(VIEWS) + 1]), counts  # features may be conservative
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.edits import Edits
+from pyro_ksd.jumps import Chunk
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES, Kernel
 from pyro_ksd.kernels.matrices import SteinMatrix, SumMatrix
 from pyro_ksd.sequences import Sequences
@@ -39,6 +40,12 @@ class KernelSum(Kernel):
         self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES
     ) -> SteinMatrix:
         return SumMatrix(tuple(part.stein(sequences, edits, weights, max_bytes) for part in self.parts))
+
+    def edit_products(self, chunk: Chunk, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES) -> Tensor:
+        if not isinstance(matrix, SumMatrix):
+            raise TypeError(f"matrix: expected the SumMatrix that stein() gave, found {type(matrix).__name__}")
+        parts = [part.edit_products(chunk, own, max_bytes) for part, own in zip(self.parts, matrix.parts, strict=True)]
+        return torch.stack(parts).sum(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,3 +94,6 @@ class ScaledKernel(Kernel):
         self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES
     ) -> SteinMatrix:
         return self.kernel.stein(sequences, edits, weights, max_bytes).scaled(self.factor)
+
+    def edit_products(self, chunk: Chunk, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES) -> Tensor:
+        return self.factor * self.kernel.edit_products(chunk, matrix.scaled(1 / self.factor), max_bytes)

@@ -10,13 +10,17 @@ with features compute from local changes. Any other kernel gives :math:`H = W K 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.edits import Edits
+from pyro_ksd.jumps import Chunk
 from pyro_ksd.kernels.matrices import FeatureMatrix, GramMatrix, SteinMatrix
+from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences import Sequences
 
 DEFAULT_MAX_BYTES = 2**28
@@ -30,6 +34,16 @@ class Kernel(ABC):
     def has_features(self) -> bool:
         """Whether :meth:`stein` gives features, row by row, so that nothing ``[N, N]`` is ever built."""
         return False
+
+    @property
+    def feature_kind(self) -> Literal["", "ngram", "start", "length"]:
+        """What the features stand for, if they have names, see :meth:`FeatureKernel.feature_names`."""
+        return ""
+
+    @property
+    def meaning(self) -> str:
+        """What the kernel looks at, in words."""
+        return f"similarity ({type(self).__name__})"
 
     @property
     def zero_across_lengths(self) -> bool:
@@ -53,6 +67,39 @@ class Kernel(ABC):
         :param weights: ``[E]``, the operator's weights of the edits.
         :param max_bytes: an upper bound of the memory for one block of the kernel matrix between neighbors.
         """
+        total = torch.zeros(len(sequences), len(sequences), dtype=torch.double, device=sequences.device)
+        for left, right, block in self._blocks(sequences, edits, weights, max_bytes):
+            weighted = block * left.coefficient[:, None]
+            rows = weighted.new_zeros(len(sequences), len(right.owner)).index_add_(0, left.owner, weighted)
+            part = torch.zeros_like(total).index_add_(1, right.owner, rows.mul_(right.coefficient))
+            total += part if left is right else part + part.T
+        return GramMatrix(total)
+
+    def edit_products(self, chunk: Chunk, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES) -> Tensor:
+        r"""How far each edit moves its sequence along the witness of all other sequences.
+
+        For an edit :math:`y` of :math:`x_i` this is :math:`f_{-i}(y) - f_{-i}(x_i)` with
+        :math:`f_{-i} = \sum_{j \ne i} A_p k(x_j, \cdot)`. Weighted by :math:`w(x_i, y)`, the edits add up to
+        :math:`\sum_{i \ne j} H_{ij}`.
+
+        :param chunk: some of the sequences with their edits; for a kernel without features, all of them.
+        :param matrix: what :meth:`stein` gave for all sequences.
+        :returns: double ``[E]``; anything for an edit of weight 0.
+        """
+        sequences, edits = chunk.sequences, chunk.edits
+        value = torch.zeros(len(sequences) + len(edits), dtype=torch.double, device=sequences.device)
+        for left, right, block in self._blocks(sequences, edits, chunk.weights, max_bytes):
+            block = block * (left.owner[:, None] != right.owner)
+            value.index_add_(0, left.index, block @ right.coefficient)
+            if left is not right:
+                value.index_add_(0, right.index, left.coefficient @ block)
+        own, edited = value[: len(sequences)], value[len(sequences) :]
+        return edited - own.index_select(0, edits.owner)
+
+    def _blocks(
+        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int
+    ) -> Iterator[tuple[_Items, _Items, Tensor]]:
+        """The kernel between the sequences and edits that have weight, block by block on and below the diagonal."""
         weights = weights.double()
         items = Edits.cat([Edits.identity(sequences), edits])
         coefficients = torch.cat([-edits.sum_by_owner(weights), weights])
@@ -61,17 +108,12 @@ class Kernel(ABC):
         groups = _by_length(used, lengths) if self.zero_across_lengths else [used]
         width = sequences.width + max(block.growth for block in items.blocks)
         side = max(1, int((max_bytes / self.bytes_per_pair(width)) ** 0.5))
-        total = weights.new_zeros(len(sequences), len(sequences))
         for group in groups:
-            blocks = [(items.select(index), coefficients[index]) for index in group.split(side)]
-            for i, (left, left_weights) in enumerate(blocks):
-                x = left.apply(sequences)
-                for j, (right, right_weights) in enumerate(blocks[: i + 1]):
-                    block = self.gram(x, x if i == j else right.apply(sequences)) * left_weights[:, None]
-                    rows = block.new_zeros(len(sequences), len(right)).index_add_(0, left.owner, block)
-                    part = torch.zeros_like(total).index_add_(1, right.owner, rows.mul_(right_weights))
-                    total += part if i == j else part + part.T
-        return GramMatrix(total)
+            parts = [_Items(index, items.select(index), coefficients[index]) for index in group.split(side)]
+            for i, left in enumerate(parts):
+                x = left.edits.apply(sequences)
+                for right in parts[: i + 1]:
+                    yield left, right, self.gram(x, x if left is right else right.edits.apply(sequences))
 
     def __add__(self, other: Kernel) -> Kernel:
         from pyro_ksd.kernels.algebra import KernelSum
@@ -86,6 +128,19 @@ class Kernel(ABC):
         return ScaledKernel(self, float(other)) if isinstance(other, int | float) else NotImplemented
 
     __rmul__ = __mul__
+
+
+@dataclass(frozen=True, eq=False)
+class _Items:
+    """Some of the sequences and edits: their flat positions, the edits that make them, their coefficients in ``W``."""
+
+    index: Tensor
+    edits: Edits
+    coefficient: Tensor
+
+    @property
+    def owner(self) -> Tensor:
+        return self.edits.owner
 
 
 def _by_length(index: Tensor, lengths: Tensor) -> Sequence[Tensor]:
@@ -106,9 +161,21 @@ class FeatureKernel(Kernel):
     def features(self, sequences: Sequences) -> FeatureMatrix:
         """``φ(x_i)``, ``[N, D]``."""
 
+    def feature_names(self, codes: Tensor, symbols: Sequence[str]) -> list[str]:
+        """What each feature stands for, where :attr:`~Kernel.feature_kind` is not empty.
+
+        :param codes: long ``[D]``, the codes of the features, see :class:`~pyro_ksd.kernels.matrices.FeatureMatrix`.
+        :param symbols: the symbols of the alphabet, as a person writes them.
+        """
+        raise NotImplementedError(f"the features of {type(self).__name__} have no names")
+
     @abstractmethod
     def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
         """``ψ(x_i) = Σ_y w(x_i, y) (φ(y) - φ(x_i))``, ``[N, D]``."""
+
+    @abstractmethod
+    def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
+        """``<φ(y) - φ(x_i), f_i>`` for every edit ``y`` of its owner ``x_i``, with the witness ``f_i``; ``[E]``."""
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         rows = torch.arange(len(x) + len(y), device=x.device)
@@ -118,3 +185,8 @@ class FeatureKernel(Kernel):
         self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES
     ) -> SteinMatrix:
         return self.stein_features(sequences, edits, weights)
+
+    def edit_products(self, chunk: Chunk, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES) -> Tensor:
+        if not isinstance(matrix, FeatureMatrix):
+            raise TypeError(f"matrix: expected the FeatureMatrix that stein() gave, found {type(matrix).__name__}")
+        return self.steps_along(chunk.sequences, chunk.edits, Witness.of(matrix, chunk.begin, len(chunk.sequences)))

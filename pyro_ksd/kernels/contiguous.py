@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +14,9 @@ from torch.nn.functional import pad
 from pyro_ksd.edits import Edits, SpliceBlock
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.names import spelled
 from pyro_ksd.kernels.slots import Slots
+from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences import Sequences
 
 
@@ -97,6 +100,52 @@ class ContiguousKernel(FeatureKernel):
             psi.index_add_(0, slot.view(-1), change.mul_(new.mul_(weight)).view(-1))
         values = psi[:-1].addcmul_(grams.transformed[:-1], grams.slots.spread(common))
         return grams.slots.matrix(values)
+
+    def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
+        sizes = [sequences.alphabet_size**length for length in self.lengths]
+        offsets = [sum(sizes[:index]) for index in range(len(sizes))]
+        steps = [
+            self._steps_along(sequences, edits, witness, length, offset)
+            for length, offset in zip(self.lengths, offsets, strict=True)
+        ]
+        return torch.stack(steps).sum(0)
+
+    def _steps_along(self, sequences: Sequences, edits: Edits, witness: Witness, length: int, offset: int) -> Tensor:
+        """As :meth:`_stein_features`, with the witness's coefficients in place of a sum over edits."""
+        grams = _NGrams(sequences, edits, length, self.form)
+        row, code = grams.slots.entries()
+        coefficient = pad(witness.at(row, code + offset), (0, 1))
+        scale = self._scale(grams.energy, sequences.lengths)
+        along = grams.transformed[:-1] * coefficient[:-1]
+        common = along.new_zeros(len(sequences)).index_add_(0, row, along)
+        steps = []
+        for index, block in enumerate(edits.blocks):
+            slot, change, energy = grams.changes(index)
+            new = self._scale(energy, sequences.lengths.index_select(0, block.owner) + block.growth)
+            moved = change.mul_(coefficient.index_select(0, slot.view(-1)).view(slot.shape)).sum(0).mul_(new)
+            old = scale.index_select(0, block.owner)
+            steps.append(moved.addcmul_(common.index_select(0, block.owner), new - old))
+        return torch.cat(steps) if steps else common[:0]
+
+    @property
+    def feature_kind(self) -> Literal["ngram"]:
+        return "ngram"
+
+    def feature_names(self, codes: Tensor, symbols: Sequence[str]) -> list[str]:
+        names = []
+        for code in codes.tolist():
+            length = self.length
+            while code >= len(symbols) ** length:
+                code -= len(symbols) ** length
+                length += 1
+            names.append(spelled(code, length, symbols))
+        return names
+
+    @property
+    def meaning(self) -> str:
+        if len(self.lengths) > 1:
+            return f"runs of {self.length} to {self.max_length} symbols"
+        return {1: "single symbols", 2: "pairs of neighbors"}.get(self.length, f"runs of {self.length} symbols")
 
     def _scale(self, energy: Tensor, lengths: Tensor) -> Tensor:
         """What turns ``T(c_u)`` into the feature of a sequence with the given energy ``Σ T(c_u)²`` and length."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from pyro_ksd.edits import Edits
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences import Sequences
 
 
@@ -41,11 +42,21 @@ class EmbeddingKernel(FeatureKernel):
     def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
         own = self.features(sequences).values
         psi = torch.zeros_like(own)
+        for index, owner, change in self._changes(sequences, edits, own):
+            psi.index_add_(0, owner, change * weights[index, None])
+        return FeatureMatrix(psi)
+
+    def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
+        coefficient = witness.dense()
+        changes = self._changes(sequences, edits, self.features(sequences).values)
+        steps = [(change * coefficient.index_select(0, owner)).sum(1) for _, owner, change in changes]
+        return torch.cat(steps) if steps else coefficient.new_zeros(0)
+
+    def _changes(self, sequences: Sequences, edits: Edits, own: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Batches of edits: their flat positions ``[B]``, their owners ``[B]``, and ``φ(y) - φ(x)``, ``[B, D]``."""
         for index in torch.arange(len(edits), device=sequences.device).split(self.batch_size):
             part = edits.select(index)
-            change = self._embed(part.apply(sequences)) - own.index_select(0, part.owner)
-            psi.index_add_(0, part.owner, change * weights[index, None])
-        return FeatureMatrix(psi)
+            yield index, part.owner, self._embed(part.apply(sequences)) - own.index_select(0, part.owner)
 
     def _embed(self, sequences: Sequences) -> Tensor:
         with torch.no_grad():

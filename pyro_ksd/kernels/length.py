@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch import Tensor
 from pyro_ksd.edits import Edits
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences import Sequences
 
 
@@ -40,12 +42,30 @@ class LengthKernel(FeatureKernel):
         return FeatureMatrix(self._feature(sequences.lengths))
 
     def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
+        change = self._change(sequences, edits)
+        psi = change.new_zeros(len(sequences), change.shape[1])
+        return FeatureMatrix(psi.index_add_(0, edits.owner, change * weights[:, None]))
+
+    def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
+        return (self._change(sequences, edits) * witness.dense().index_select(0, edits.owner)).sum(1)
+
+    @property
+    def feature_kind(self) -> Literal["length"]:
+        return "length"
+
+    def feature_names(self, codes: Tensor, symbols: Sequence[str]) -> list[str]:
+        return ["length"] if len(codes) == 1 else [f"length, feature {code}" for code in codes.tolist()]
+
+    @property
+    def meaning(self) -> str:
+        return "the length"
+
+    def _change(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """``φ(y) - φ(x)`` for every edit ``y`` of its owner ``x``, ``[E, D]``."""
         longest = sequences.width + max((block.growth for block in edits.blocks), default=0)
         table = self._feature(torch.arange(max(longest, sequences.width) + 1, device=sequences.device))
         own = sequences.lengths.index_select(0, edits.owner)
-        change = table.index_select(0, edits.new_lengths(sequences.lengths)) - table.index_select(0, own)
-        psi = table.new_zeros(len(sequences), table.shape[1])
-        return FeatureMatrix(psi.index_add_(0, edits.owner, change * weights[:, None]))
+        return table.index_select(0, edits.new_lengths(sequences.lengths)) - table.index_select(0, own)
 
     def _feature(self, lengths: Tensor) -> Tensor:
         values = self.feature(lengths).double()

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -27,6 +28,14 @@ class SteinMatrix(ABC):
     @abstractmethod
     def off_diagonal_form(self, weights: Tensor) -> Tensor:
         """``Σ_{i≠j} w_i w_j H_ij`` for each row of weights ``[B, N]``: ``[B]``."""
+
+    @abstractmethod
+    def off_diagonal_sums(self, size: int) -> Tensor:
+        """``Σ_{i≠j} H_ij`` within each group of ``size`` consecutive sequences: ``[N / size]``."""
+
+    @abstractmethod
+    def others(self) -> Tensor:
+        """``Σ_{j≠i} H_ij``, ``[N]``."""
 
     @abstractmethod
     def dense(self) -> Tensor:
@@ -53,6 +62,13 @@ class GramMatrix(SteinMatrix):
         hollow = self.matrix.clone().fill_diagonal_(0.0)
         rows = max(1, _CHUNK // max(1, len(self)))
         return torch.cat([((part @ hollow) * part).sum(1) for part in weights.split(rows)])
+
+    def off_diagonal_sums(self, size: int) -> Tensor:
+        blocks = [self.matrix[rows, rows] for rows in _groups(len(self), size)]
+        return torch.stack([block.sum() - block.diagonal().sum() for block in blocks])
+
+    def others(self) -> Tensor:
+        return self.matrix.sum(1) - self.diagonal()
 
     def dense(self) -> Tensor:
         return self.matrix
@@ -86,6 +102,53 @@ class FeatureMatrix(SteinMatrix):
         rows = max(1, _CHUNK // max(1, self.values.shape[1], len(self)))
         totals = [self.weighted_sum(part).square().sum(1) for part in weights.split(rows)]
         return torch.cat(totals) - weights.square() @ self.diagonal()
+
+    def off_diagonal_sums(self, size: int) -> Tensor:
+        totals = [sums.square().sum(1) for sums in self.group_sums(size)]
+        return torch.cat(totals) - self.diagonal().view(-1, size).sum(1)
+
+    def others(self) -> Tensor:
+        if self.values.is_sparse:
+            return torch.mv(self.values, self.total) - self.diagonal()
+        return self.values @ self.total - self.diagonal()
+
+    @cached_property
+    def total(self) -> Tensor:
+        """``Σ_i ψ_i``, ``[D]``."""
+        return torch.cat(list(self.group_sums(max(1, len(self)))))[0] if len(self) else self.values.new_zeros(0)
+
+    def group_sums(self, size: int, of: Callable[[Tensor], Tensor] | None = None) -> Iterator[Tensor]:
+        """``Σ_i f(ψ_i)`` over each group of ``size`` consecutive sequences, ``[G, D]``, some groups at a time.
+
+        :param of: ``f``, element by element, with ``f(0) = 0``; the identity if left out.
+        """
+        columns = self.values.shape[1]
+        together = max(1, _CHUNK // max(1, columns)) * size
+        for begin in range(0, len(self), together):
+            part = self.rows(begin, min(begin + together, len(self))).values
+            groups = len(part) // size
+            if not part.is_sparse:
+                yield (part if of is None else of(part)).view(groups, size, columns).sum(1)
+                continue
+            (row, column), values = part.indices(), part.values()
+            sums = values.new_zeros(groups * columns)
+            sums.index_add_(0, (row // size).mul_(columns).add_(column), values if of is None else of(values))
+            yield sums.view(groups, columns)
+
+    def rows(self, begin: int, end: int) -> FeatureMatrix:
+        """The features of some consecutive sequences."""
+        if not self.values.is_sparse:
+            return FeatureMatrix(self.values[begin:end], self.codes)
+        if begin == 0 and end == len(self):
+            return self
+        index, values = self.values.indices(), self.values.values()
+        first, last = torch.searchsorted(
+            index[0].contiguous(), torch.tensor([begin, end], device=index.device)
+        ).tolist()
+        shifted = torch.stack([index[0, first:last] - begin, index[1, first:last]])
+        shape = (end - begin, self.values.shape[1])
+        part = torch.sparse_coo_tensor(shifted, values[first:last], shape, is_coalesced=True, check_invariants=False)
+        return FeatureMatrix(part, self.codes)
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """``Σ_i w_i ψ_i`` for each row of weights ``[B, N]``: ``[B, D]``."""
@@ -170,11 +233,22 @@ class SumMatrix(SteinMatrix):
     def off_diagonal_form(self, weights: Tensor) -> Tensor:
         return torch.stack([part.off_diagonal_form(weights) for part in self.parts]).sum(0)
 
+    def off_diagonal_sums(self, size: int) -> Tensor:
+        return torch.stack([part.off_diagonal_sums(size) for part in self.parts]).sum(0)
+
+    def others(self) -> Tensor:
+        return torch.stack([part.others() for part in self.parts]).sum(0)
+
     def dense(self) -> Tensor:
         return torch.stack([part.dense() for part in self.parts]).sum(0)
 
     def scaled(self, factor: float) -> SteinMatrix:
         return SumMatrix(tuple(part.scaled(factor) for part in self.parts))
+
+
+def _groups(count: int, size: int) -> list[slice]:
+    """Consecutive groups of ``size`` out of ``count``."""
+    return [slice(begin, begin + size) for begin in range(0, count, size)]
 
 
 def cat_rows(parts: Sequence[SteinMatrix]) -> SteinMatrix:

@@ -32,6 +32,10 @@ class Slots(ABC):
     def matrix(self, values: Tensor) -> FeatureMatrix:
         """The values of all slots ``[size]`` as features of the rows."""
 
+    @abstractmethod
+    def entries(self) -> tuple[Tensor, Tensor]:
+        """The row and the code of each slot, long ``[size]`` each."""
+
     @staticmethod
     def number(entries: Sequence[tuple[Tensor, Tensor]], num_rows: int, num_codes: int) -> Slots:
         """Slots for the features that occur in ``entries``.
@@ -45,7 +49,7 @@ class Slots(ABC):
                 "use shorter n-grams (or prefixes) or a smaller alphabet"
             )
         if num_rows * num_codes <= max(_DENSE_SLOTS, 8 * sum(codes.numel() for _, codes in entries)):
-            return DenseSlots(num_rows, num_codes)
+            return DenseSlots(num_rows, num_codes, entries[0][1].device)
         rows = torch.cat([rows.expand_as(codes).reshape(-1) for rows, codes in entries])
         return SparseSlots(rows, torch.cat([codes.reshape(-1) for _, codes in entries]), num_rows)
 
@@ -53,8 +57,8 @@ class Slots(ABC):
 class DenseSlots(Slots):
     """A slot for every code: ``row * num_codes + code``."""
 
-    def __init__(self, num_rows: int, num_codes: int) -> None:
-        self._shape = (num_rows, num_codes)
+    def __init__(self, num_rows: int, num_codes: int, device: torch.device) -> None:
+        self._shape, self._device = (num_rows, num_codes), device
         self.size = num_rows * num_codes
 
     def of(self, rows: Tensor, codes: Tensor) -> Tensor:
@@ -69,6 +73,10 @@ class DenseSlots(Slots):
             return FeatureMatrix(matrix)
         row, code = matrix.nonzero().unbind(1)
         return FeatureMatrix.from_entries(row, code, matrix[row, code], self._shape[0])
+
+    def entries(self) -> tuple[Tensor, Tensor]:
+        slot = torch.arange(self.size, device=self._device)
+        return slot // self._shape[1], slot % self._shape[1]
 
 
 class SparseSlots(Slots):
@@ -89,5 +97,8 @@ class SparseSlots(Slots):
         return values[self._keys // self._width]
 
     def matrix(self, values: Tensor) -> FeatureMatrix:
-        codes = self._codes[self._keys % self._width]
-        return FeatureMatrix.from_entries(self._keys // self._width, codes, values, self._num_rows)
+        row, code = self.entries()
+        return FeatureMatrix.from_entries(row, code, values, self._num_rows)
+
+    def entries(self) -> tuple[Tensor, Tensor]:
+        return self._keys // self._width, self._codes[self._keys % self._width]

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -12,7 +14,9 @@ from torch.nn.functional import pad
 from pyro_ksd.edits import Edits
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.names import spelled
 from pyro_ksd.kernels.slots import Slots
+from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences import Sequences
 
 
@@ -54,6 +58,21 @@ class StartKernel(FeatureKernel):
         psi.index_add_(0, slots.of(edits.owner, edited), moved)
         psi.index_add_(0, slots.of(edits.owner, before), moved, alpha=-1)
         return slots.matrix(psi)
+
+    def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
+        before, owner = self._own(sequences).index_select(0, edits.owner), edits.owner
+        return witness.at(owner, self._edited(sequences, edits)) - witness.at(owner, before)
+
+    @property
+    def feature_kind(self) -> Literal["start"]:
+        return "start"
+
+    def feature_names(self, codes: Tensor, symbols: Sequence[str]) -> list[str]:
+        return ["^" + spelled(code, self.width, [*symbols, "$"]) for code in codes.tolist()]
+
+    @property
+    def meaning(self) -> str:
+        return "the first symbol" if self.width == 1 else f"the first {self.width} symbols"
 
     def _num_codes(self, sequences: Sequences) -> int:
         return int((sequences.alphabet_size + 1) ** self.width)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pyro_ksd.jumps import Chunk
 from pyro_ksd.kernels import (
     ContiguousKernel,
     CyclicGaussianKernel,
@@ -156,3 +157,49 @@ def test_empty_data_against_empty_data(name: str) -> None:
     nothing = Sequences.of([[], []], SIZE)
     expected = diagonal(torch.zeros(1, dtype=torch.long)).expand(2, 2)
     torch.testing.assert_close(kernel.gram(nothing, nothing), expected)
+
+
+@pytest.mark.parametrize("weighted", [1.0, 0.0])
+def test_edits_add_up_along_the_witness(name: str, weighted: float) -> None:
+    kernel, sequences = KERNELS[name][0], data(5, num=6, longest=4)
+    edits = zs().edits(sequences)
+    generator = torch.Generator().manual_seed(3)
+    weights = torch.rand(len(edits), generator=generator, dtype=torch.double)
+    weights[edits.owner == 2] *= weighted  # a sequence that cannot jump is no special case
+    matrix = kernel.stein(sequences, edits, weights)
+    found = kernel.edit_products(Chunk(0, sequences, edits, weights), matrix, max_bytes=2**12)
+    neighbors, owner = edits.apply(sequences), edits.owner
+    edited, own = kernel.gram(neighbors, neighbors), kernel.gram(sequences, neighbors)
+    step = edited - own[owner]  # k(y, y') - k(x, y') for all pairs of edits
+    step -= kernel.gram(neighbors, sequences)[:, owner] - kernel.gram(sequences, sequences)[owner][:, owner]
+    expected = (step * weights * (owner[:, None] != owner)).sum(1)
+    used = weights > 0
+    torch.testing.assert_close(found[used], expected[used], rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close((weights * found).sum(), matrix.others().sum(), rtol=1e-12, atol=1e-11)
+    if kernel.has_features:  # a part of the sequences at a time
+        begin, half = 3, sequences[3:]
+        part = zs().edits(half)
+        chosen = torch.cat([(block.owner >= begin) for block in edits.blocks])
+        again = kernel.edit_products(Chunk(begin, half, part, weights[chosen]), matrix)
+        torch.testing.assert_close(again, found[chosen], rtol=1e-10, atol=1e-11)
+
+
+def test_sums_of_a_matrix_agree_with_the_matrix_itself(name: str) -> None:
+    kernel, sequences = KERNELS[name][0], data(6, num=12, longest=5)
+    edits = zs().edits(sequences)
+    matrix = kernel.stein(sequences, edits, torch.ones(len(edits), dtype=torch.double))
+    hollow = matrix.dense().clone().fill_diagonal_(0.0)
+    torch.testing.assert_close(matrix.others(), hollow.sum(1), rtol=1e-10, atol=1e-10)
+    blocks = torch.stack([hollow[k : k + 4, k : k + 4].sum() for k in (0, 4, 8)])
+    torch.testing.assert_close(matrix.off_diagonal_sums(4), blocks, rtol=1e-10, atol=1e-10)
+
+
+def test_kernels_say_what_they_look_at(name: str) -> None:
+    kernel = KERNELS[name][0]
+    assert len(kernel.meaning) >= 10
+    if isinstance(kernel, FeatureKernel) and kernel.feature_kind:
+        sequences = data(7)
+        matrix = kernel.features(sequences)
+        codes = torch.arange(matrix.values.shape[1]) if matrix.codes is None else matrix.codes
+        names = kernel.feature_names(codes, "abcd")
+        assert len(names) == len(set(names)) == len(codes)

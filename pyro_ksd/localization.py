@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Where the misfit sits: the share of the statistic of each sequence, position, edit and feature.
+
+With the leave-one-out witness :math:`f_{-i} = \frac{1}{n-1} \sum_{j \ne i} \psi_j`,
+
+.. math:: U = \frac{1}{n} \sum_i \sum_{y \in \partial x_i} w(x_i, y)\,\bigl(f_{-i}(y) - f_{-i}(x_i)\bigr),
+
+so every edit has a share of :math:`U`. Shares of edits add up to shares of positions, these to shares of sequences, and
+these to :math:`U`. A large share of an edit says that the model would rather have the edited sequence, and that many
+other sequences want to be edited in the same direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from pyro_ksd.features import scores
+from pyro_ksd.jumps import Chunk, Jumps
+from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES, FeatureKernel
+from pyro_ksd.kernels.matrices import FeatureMatrix, SteinMatrix
+from pyro_ksd.statistics import p_value
+from pyro_ksd.testing import GoodnessOfFit
+from pyro_ksd.views import View
+
+MOST_EDITS = 100
+"""How many edits of a view are reported, those with the largest share."""
+MOST_FEATURES = 1000
+"""How many features of a view are reported, those with the largest share."""
+
+
+@dataclass(frozen=True, eq=False)
+class TellingEdits:
+    """The edits of a view with the largest share, in descending order of it; ``K`` of them.
+
+    :ivar sequence: long ``[K]``, the row of the edited sequence.
+    :ivar position: long ``[K]``, where it is edited.
+    :ivar removed: the symbols that go, ``K`` tuples.
+    :ivar inserted: the symbols that come, ``K`` tuples.
+    :ivar share: double ``[K]``.
+    """
+
+    sequence: Tensor
+    position: Tensor
+    removed: list[tuple[str, ...]]
+    inserted: list[tuple[str, ...]]
+    share: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class TellingFeatures:
+    """The features of a view with the largest share, in descending order of it; ``K`` of them.
+
+    :ivar name: what the features stand for.
+    :ivar mean: double ``[K]``, the mean Stein feature: positive if the model makes it too often, else too rarely.
+    :ivar share: double ``[K]``, of the statistic; the shares of all features add up to it.
+    :ivar z: double ``[K]``, see :mod:`pyro_ksd.features`.
+    :ivar p_value: double ``[K]``, against the largest ``|z|`` of all features in the null draws.
+    """
+
+    name: list[str]
+    mean: Tensor
+    share: Tensor
+    z: Tensor
+    p_value: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Localization:
+    """Where the misfit of one view sits.
+
+    :ivar contribution: double ``[N]``, the share of each sequence.
+    :ivar attribution: double ``[N, T + 1]``, the share of each position; NaN behind the end of a sequence. An insertion
+        counts for the position that the new symbol takes, so that there is one position more than symbols.
+    :ivar edits: the most telling edits.
+    :ivar features: the most telling features, if the view's features have names.
+    """
+
+    contribution: Tensor
+    attribution: Tensor
+    edits: TellingEdits
+    features: TellingFeatures | None
+
+
+def localize(
+    result: GoodnessOfFit, symbols: Sequence[str], *, max_bytes: int = DEFAULT_MAX_BYTES, progress: bool = False
+) -> list[Localization]:
+    """Where the misfit sits, for each view of a test.
+
+    :param symbols: the symbols of the alphabet, as a person writes them.
+    :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
+    """
+    found = []
+    parts = enumerate(zip(result.views, result.matrices, strict=True))
+    for index, (view, matrix) in tqdm(list(parts), desc="localization", unit="view", disable=not progress):
+        attribution, edits = _by_position(result.jumps[view.operator], view, matrix, symbols, max_bytes)
+        n = len(matrix)
+        found.append(
+            Localization(
+                contribution=matrix.others() / (n * (n - 1)),
+                attribution=attribution,
+                edits=edits,
+                features=_features(view, matrix, result.null.extreme[:, index], symbols),
+            )
+        )
+    return found
+
+
+def edit_shares(
+    jumps: Jumps, view: View, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES
+) -> Iterator[tuple[Chunk, Tensor]]:
+    """The share of every edit of a view, ``[E]``, chunk by chunk; all of them add up to the statistic.
+
+    :param jumps: of the view's operator.
+    :param matrix: the view's Stein kernel matrix.
+    """
+    n = len(matrix)
+    for chunk in jumps if view.kernel.has_features else [jumps.at_once()]:
+        products = view.kernel.edit_products(chunk, matrix, max_bytes)
+        yield chunk, torch.where(chunk.weights == 0, 0.0, chunk.weights * products) / (n * (n - 1))
+
+
+def _by_position(
+    jumps: Jumps, view: View, matrix: SteinMatrix, symbols: Sequence[str], max_bytes: int
+) -> tuple[Tensor, TellingEdits]:
+    sequences = jumps.sequences
+    columns = sequences.width + 1
+    attribution = torch.zeros(len(sequences), columns, dtype=torch.double, device=sequences.device)
+    edits = []
+    for chunk, shares in edit_shares(jumps, view, matrix, max_bytes):
+        start = torch.cat([block.start for block in chunk.edits.blocks]) if chunk.edits.blocks else chunk.edits.owner
+        place = (chunk.edits.owner + chunk.begin) * columns + start
+        attribution.view(-1).index_add_(0, place, shares)
+        edits.append(_telling(chunk, shares, symbols))
+    behind = torch.arange(columns, device=sequences.device) > sequences.lengths[:, None]
+    return attribution.masked_fill_(behind, torch.nan), _most_telling(edits)
+
+
+def _telling(chunk: Chunk, shares: Tensor, symbols: Sequence[str]) -> TellingEdits:
+    """The edits of a chunk with the largest share."""
+    top = shares.topk(min(MOST_EDITS, len(shares))).indices.sort().values
+    blocks = chunk.edits.select(top).blocks
+    rows = torch.cat([block.owner for block in blocks]) if blocks else top
+    removed, inserted = [], []
+    for block in blocks:
+        inserted += [tuple(symbols[code] for code in codes) for codes in block.inserted.tolist()]
+        removed += [
+            tuple(symbols[code] for code in chunk.sequences.tokens[row, start : start + block.removed].tolist())
+            for row, start in zip(block.owner.tolist(), block.start.tolist(), strict=True)
+        ]
+    starts = torch.cat([block.start for block in blocks]) if blocks else top
+    return TellingEdits(rows + chunk.begin, starts, removed, inserted, shares[top])
+
+
+def _most_telling(parts: Sequence[TellingEdits]) -> TellingEdits:
+    share = torch.cat([part.share for part in parts])
+    order = share.argsort(descending=True, stable=True)[:MOST_EDITS]
+    removed = [symbols for part in parts for symbols in part.removed]
+    inserted = [symbols for part in parts for symbols in part.inserted]
+    return TellingEdits(
+        sequence=torch.cat([part.sequence for part in parts])[order],
+        position=torch.cat([part.position for part in parts])[order],
+        removed=[removed[index] for index in order.tolist()],
+        inserted=[inserted[index] for index in order.tolist()],
+        share=share[order],
+    )
+
+
+def _features(view: View, matrix: SteinMatrix, extreme: Tensor, symbols: Sequence[str]) -> TellingFeatures | None:
+    kernel, n = view.kernel, len(matrix)
+    if not (isinstance(matrix, FeatureMatrix) and isinstance(kernel, FeatureKernel) and kernel.feature_kind):
+        return None
+    total, spread = scores(matrix)
+    squares = next(matrix.group_sums(n, torch.square))[0]
+    share = (total.square() - squares) / (n * (n - 1))
+    top = share.argsort(descending=True, stable=True)[:MOST_FEATURES]
+    top = top[spread[top] > 0]
+    z = total[top] / spread[top]
+    codes = top if matrix.codes is None else matrix.codes[top]
+    return TellingFeatures(
+        name=kernel.feature_names(codes, symbols),
+        mean=total[top] / n,
+        share=share[top],
+        z=z,
+        p_value=p_value(z.abs(), extreme[:, None].expand(-1, len(z))),
+    )
