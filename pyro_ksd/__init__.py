@@ -1,11 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """Goodness-of-fit checks for Pyro models of variable-length discrete sequences, by kernel Stein discrepancies."""
 
-from pyro_ksd.check import ksd_check
-from pyro_ksd.models import HiddenMarkovSequence, IndependentSequence, LinearChainMRF, MarkovSequence
-from pyro_ksd.report import summary
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.views import View, default_views
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyro_ksd.check import ksd_check
+    from pyro_ksd.containers import extend, to_inference_data
+    from pyro_ksd.models import HiddenMarkovSequence, IndependentSequence, LinearChainMRF, MarkovSequence
+    from pyro_ksd.plots import plot_check, plot_gram, plot_ngrams, plot_null, plot_sequences, plot_views
+    from pyro_ksd.posterior import from_pyro
+    from pyro_ksd.sequences import Sequences
+    from pyro_ksd.tables import summary, verdict
+    from pyro_ksd.views import View, default_views
+else:
+    from importlib import import_module, util
+
+    _MODULES = {
+        "check": ["ksd_check"],
+        "containers": ["extend", "to_inference_data"],
+        "models": ["HiddenMarkovSequence", "IndependentSequence", "LinearChainMRF", "MarkovSequence"],
+        "plots": ["plot_check", "plot_gram", "plot_ngrams", "plot_null", "plot_sequences", "plot_views"],
+        "posterior": ["from_pyro"],
+        "sequences": ["Sequences"],
+        "tables": ["summary", "verdict"],
+        "views": ["View", "default_views"],
+    }
+    _HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+    def __getattr__(name):
+        """Imports what is asked for, so that saved checks can be read and drawn without torch and Pyro."""
+        if name in _HOME:
+            return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        if not name.startswith("_") and util.find_spec(f"{__name__}.{name}"):
+            return import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "HiddenMarkovSequence",
@@ -15,6 +47,16 @@ __all__ = [
     "Sequences",
     "View",
     "default_views",
+    "extend",
+    "from_pyro",
     "ksd_check",
+    "plot_check",
+    "plot_gram",
+    "plot_ngrams",
+    "plot_null",
+    "plot_sequences",
+    "plot_views",
     "summary",
+    "to_inference_data",
+    "verdict",
 ]

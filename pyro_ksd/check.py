@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import Any, Literal
 
+import torch
 import xarray as xr
 from torch import Tensor
 
 from pyro_ksd.balancing import Balancing
-from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.localization import localize
+from pyro_ksd.models.base import SequenceModel, check_data, impossible_sites
 from pyro_ksd.models.convert import as_model
 from pyro_ksd.models.guards import has_length_law
 from pyro_ksd.models.sampled import Sampler
 from pyro_ksd.neighborhoods import Neighborhood, Substitutions
-from pyro_ksd.report import to_datatree
+from pyro_ksd.report import Impossible, to_datatree
 from pyro_ksd.sequences import Sequences
+from pyro_ksd.stein import called_impossible, impossible_rows
 from pyro_ksd.testing import goodness_of_fit
 from pyro_ksd.views import View, default_views
 
@@ -26,26 +30,34 @@ def ksd_check(
     model: Any,
     data: Any,
     *,
-    views: Sequence[View] | None = None,
+    views: Sequence[str | View] | None = None,
     neighborhood: Neighborhood | None = None,
-    balancing: str | Balancing = "barker",
+    balancing: str | Balancing | None = None,
     parameters: Mapping[str, Tensor] | None = None,
     order: int | None = None,
     sampler: Sampler | None = None,
     bootstrap: Literal["auto", "parametric", "wild"] = "auto",
     num_bootstrap: int = 500,
+    level: float = 0.05,
+    gram: bool = False,
     seed: int = 0,
     progress: bool = True,
 ) -> xr.DataTree:
-    """Checks whether the data could have come from the model.
+    """Checks whether the data could have come from the model, and where it fails if they could not.
+
+    Sequences to which the model gives probability 0 are reported, with a warning, and the others are checked.
 
     :param model: a Pyro program ``model(sequences, lengths)``, ``model(x)`` or ``model()``, a distribution, or an
         object with ``log_joint`` and ``log_ratio``; see :func:`~pyro_ksd.models.as_model`.
     :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
-    :param views: what to look at, in place of :func:`~pyro_ksd.views.default_views`.
+    :param views: what to look at: names of :func:`~pyro_ksd.views.default_views`, or views of your own. Left out, all
+        default views. Change it if you care for one aspect alone (more power for it), or for one that no default view
+        sees.
     :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions, or only
-        substitutions for a program that does not say how long a sequence is. Fewer edits take less time.
-    :param balancing: the balancing function of the default views.
+        substitutions for a program that does not say how long a sequence is. Fewer edits take less time and have less
+        power.
+    :param balancing: the balancing function of the default views, ``"barker"`` if left out. ``"mpf"`` sees small faults
+        of a model better in small data, but its weights are unbounded.
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
     :param order: the order of a program whose steps depend only on the ``order`` symbols before them; makes the check
         of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`.
@@ -53,39 +65,85 @@ def ksd_check(
     :param bootstrap: where the null draws come from. ``"parametric"`` draws data sets from the model and has the exact
         level; ``"wild"`` needs no samples and is right for large data; ``"auto"`` is parametric where the model can be
         sampled and there are fewer than 100 sequences.
-    :param num_bootstrap: the number of null draws; more of them resolve smaller p-values.
+    :param num_bootstrap: the number of null draws. The smallest p-value is ``1 / (num_bootstrap + 1)``: take more for a
+        smaller level.
+    :param level: the p-value up to which the verdict is that the model does not fit.
+    :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
+        ``8 n²`` bytes a view.
     :param seed: of all random numbers; the same seed gives the same result.
-    :param progress: whether to show a progress bar.
-    :returns: the groups of :func:`~pyro_ksd.report.to_datatree`.
+    :param progress: whether to show progress bars.
+    :returns: the groups of :func:`~pyro_ksd.report.to_datatree`. Read them with :func:`~pyro_ksd.tables.summary`, see
+        them with :func:`~pyro_ksd.plots.plot_check`.
 
     >>> import torch
-    >>> from pyro_ksd.models import MarkovSequence
+    >>> from pyro_ksd import MarkovSequence, verdict
     >>> coin = torch.tensor([0.5, 0.5])
     >>> model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.2)
     >>> check = ksd_check(model, ["HTHTHT", "THTH", "HTHTHTHTH", "THTHTHT", "HTH"] * 4, progress=False)
-    >>> bool(check["ksd"]["p_value_overall"] < 0.01)  # too regular for a coin
-    True
+    >>> print(verdict(check))  # too regular for a coin
+    the model does not fit (p = 0.002): it makes 'HT' and 'TH' too rarely and 'HH' and 'TT' too often
     """
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a number between 0 and 1, such as 0.05, found {level}")
     sequences = _as_sequences(data, model)
     ready = as_model(model, sequences, parameters=parameters, order=order, sampler=sampler)
     lengths = isinstance(model, SequenceModel) or has_length_law(ready, sequences)
-    if views is None:
-        views = _default_views(neighborhood, balancing, lengths)
-    elif neighborhood is not None or balancing != "barker":
-        raise ValueError("neighborhood= and balancing= belong to the default views; state them in your own views")
+    chosen = _chosen_views(views, neighborhood, balancing, lengths)
     if not lengths:
-        _check_keeps_length(views, sequences[:10])
+        _check_keeps_length(chosen, sequences[:10])
+    possible, impossible = _set_apart(ready, sequences)
     result = goodness_of_fit(
         ready,
-        sequences,
-        views,
+        possible,
+        chosen,
         bootstrap=bootstrap,
         num_bootstrap=num_bootstrap,
         seed=seed,
         progress=progress,
     )
-    kinds = sorted({kind for view in views for kind in view.operator.neighborhood.kinds})
-    return to_datatree(result, sequences, {"seed": seed, "edits": ", ".join(kinds)})
+    started = perf_counter()
+    places = localize(result, [str(symbol) for symbol in sequences.symbols], progress=progress)
+    settings: dict[str, str | int | float] = {
+        "seed": seed,
+        "level": level,
+        "edits": ", ".join(sorted({kind for view in chosen for kind in view.operator.neighborhood.kinds})),
+        "seconds_localization": perf_counter() - started,
+    }
+    return to_datatree(result, places, sequences, impossible, settings=settings, gram=gram)
+
+
+def _set_apart(model: SequenceModel, sequences: Sequences) -> tuple[Sequences, Impossible]:
+    """The sequences that the model can make, and those that it cannot."""
+    check_data(model, sequences)
+    rows = impossible_rows(model, sequences)
+    if len(rows) == 0:
+        return sequences, Impossible(rows, [])
+    told = called_impossible(model, sequences, rows)
+    if len(sequences) - len(rows) < 2:
+        raise ValueError(f"{told}, and too few others are left to check: widen the model")
+    warnings.warn(f"{told}; the check goes on with the others", UserWarning, stacklevel=3)
+    kept = torch.ones(len(sequences), dtype=torch.bool, device=sequences.device).index_fill_(0, rows, False)
+    return sequences[kept], Impossible(rows, impossible_sites(model, sequences[rows]))
+
+
+def _chosen_views(
+    views: Sequence[str | View] | None,
+    neighborhood: Neighborhood | None,
+    balancing: str | Balancing | None,
+    lengths: bool,
+) -> list[View]:
+    """The views to look at; of the default ones, those that names ask for."""
+    own = [view for view in views or [] if isinstance(view, View)]
+    if views is not None and len(own) == len(views):
+        if neighborhood is not None or balancing is not None:
+            raise ValueError("neighborhood= and balancing= belong to the default views; state them in your own views")
+        return own
+    default = {view.name: view for view in _default_views(neighborhood, balancing or "barker", lengths)}
+    asked = list(default) if views is None else views
+    unknown = [name for name in asked if isinstance(name, str) and name not in default]
+    if unknown:
+        raise ValueError(f"views: expected names out of {list(default)} or View objects, found {unknown}")
+    return [view if isinstance(view, View) else default[view] for view in asked]
 
 
 NO_LENGTH_LAW = """the model gives no probability to lengths (the sequences of each length have probability 1), so it \
@@ -99,7 +157,7 @@ def _default_views(neighborhood: Neighborhood | None, balancing: str | Balancing
     if lengths:
         return default_views(neighborhood, balancing)
     if neighborhood is None:
-        warnings.warn(NO_LENGTH_LAW, UserWarning, stacklevel=3)
+        warnings.warn(NO_LENGTH_LAW, UserWarning, stacklevel=4)
         neighborhood = Substitutions()
     return [view for view in default_views(neighborhood, balancing) if view.name != "length"]
 

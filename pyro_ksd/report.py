@@ -1,83 +1,220 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as xarray groups, and as a table."""
+"""Results of a test as xarray groups."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
-from importlib.metadata import version
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
+from torch import Tensor
 
+from pyro_ksd.containers import provenance
+from pyro_ksd.localization import Localization
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.testing import GoodnessOfFit
 
-if TYPE_CHECKING:
-    import pandas as pd
+
+@dataclass(frozen=True, eq=False)
+class Impossible:
+    """The sequences that the model gives probability 0.
+
+    :ivar rows: long ``[M]``, ascending.
+    :ivar sites: what makes each of them impossible, ``""`` where the model cannot tell.
+    """
+
+    rows: Tensor
+    sites: Sequence[str]
 
 
-def to_datatree(result: GoodnessOfFit, sequences: Sequences, settings: dict[str, str | int | float]) -> xr.DataTree:
+def to_datatree(
+    result: GoodnessOfFit,
+    localizations: Sequence[Localization],
+    sequences: Sequences,
+    impossible: Impossible,
+    *,
+    settings: Mapping[str, str | int | float],
+    gram: bool,
+) -> xr.DataTree:
     """A test's result as flat groups that ArviZ can plot and netCDF can hold.
 
-    ======================  ==========================================================================================
-    group                   variables
-    ======================  ==========================================================================================
-    ``ksd``                 ``statistic(view)``, ``p_value(view)``, ``p_value_overall``
-    ``ksd_null``            ``ksd(chain, draw, view)``, the null draws of the statistics
-    ``observed_data``       ``token(sequence, position)``, -1 behind the end, and ``length(sequence)``
-    ======================  ==========================================================================================
+    ``ksd``
+        ``statistic(view)``, ``p_value(view)``, ``p_value_overall``; ``meaning(view)``, what a view looks at, and
+        ``feature_kind(view)``; ``contribution(view, sequence)``, the share of each sequence in the statistic, and
+        ``attribution(view, sequence, position)``, the share of each position, NaN behind the end; if asked for, the
+        Stein kernel matrices ``gram(view, sequence, sequence_bis)``
+    ``ksd_null``
+        ``ksd(chain, draw, view)``, the null draws of the statistics; ``extreme(chain, draw, view)``, those of the
+        largest ``|z|`` of the features
+    ``ksd_ngram``
+        for the named features of all views: ``view_name``, ``label``, ``mean``, ``share``, ``z``, ``p_value``
+        ``(ngram)``
+    ``ksd_edit``
+        the edits with the largest share: ``view_name``, ``sequence_index``, ``position_index``, ``operation``,
+        ``share`` ``(edit)``
+    ``ksd_impossible``
+        ``site(sequence)``; only if the model gives probability 0 to some sequences
+    ``observed_data``
+        all sequences: ``token(sequence, position)``, -1 behind the end, and ``length(sequence)``
 
+    :param localizations: one for each view.
+    :param sequences: all of the data, also what the model calls impossible.
     :param settings: what the test was run with, kept in the attributes of ``ksd``.
     """
-    view = {"view": np.array(result.views, dtype=object)}
+    kept = np.setdiff1d(np.arange(len(sequences)), _numpy(impossible.rows))
+    seconds = {f"seconds_{stage}": seconds for stage, seconds in result.seconds.items()}
+    groups = common_groups(
+        {view.name: view.kernel.meaning for view in result.views},
+        result.statistic,
+        result.null.statistic,
+        result.p_value,
+        result.p_value_overall,
+        sequences,
+        kind=result.kind,
+        settings={**settings, **seconds},
+    )
+    groups["ksd"] = _with_places(groups["ksd"], result, localizations, kept, gram)
+    groups["ksd_null"]["extreme"] = (("chain", "draw", "view"), _numpy(result.null.extreme)[None])
+    groups["ksd_ngram"] = _ngrams(result, localizations)
+    groups["ksd_edit"] = _edits(result, localizations, kept)
+    if len(impossible.rows):
+        groups["ksd_impossible"] = xr.Dataset(
+            {"site": ("sequence", _strings(impossible.sites))}, coords={"sequence": _numpy(impossible.rows)}
+        )
+    return stamped(groups)
+
+
+def common_groups(
+    meanings: Mapping[str, str],
+    statistic: Tensor,
+    null: Tensor,
+    p_value: Tensor,
+    p_value_overall: float,
+    sequences: Sequences,
+    *,
+    kind: str,
+    settings: Mapping[str, str | int | float],
+) -> dict[str, xr.Dataset]:
+    """The groups that every test has: ``ksd``, ``ksd_null`` and ``observed_data``.
+
+    :param meanings: what each of the ``V`` views looks at, by its name.
+    :param statistic: ``[V]``.
+    :param null: ``[B, V]``, null draws of the statistics.
+    :param p_value: ``[V]``.
+    :param kind: what kind of p-values these are.
+    :param settings: what the test was run with, kept in the attributes of ``ksd``.
+    """
+    view = {"view": _strings(list(meanings))}
     ksd = xr.Dataset(
         {
-            "statistic": ("view", result.statistic.cpu().numpy()),
-            "p_value": ("view", result.p_value.cpu().numpy()),
-            "p_value_overall": ((), result.p_value_overall),
+            "statistic": ("view", _numpy(statistic)),
+            "p_value": ("view", _numpy(p_value)),
+            "p_value_overall": ((), p_value_overall),
+            "meaning": ("view", _strings(list(meanings.values()))),
         },
         coords=view,
-        attrs=_provenance() | {"kind": result.kind, "num_bootstrap": len(result.null)} | settings,
+        attrs={"kind": kind, "num_bootstrap": len(null), **settings},
     )
-    null = xr.Dataset(
-        {"ksd": (("chain", "draw", "view"), result.null.cpu().numpy()[None])},
-        coords={"chain": [0], "draw": np.arange(len(result.null)), **view},
-        attrs=_provenance() | {"kind": result.kind, "sample_dims": ["chain", "draw"]},
+    draws = xr.Dataset(
+        {"ksd": (("chain", "draw", "view"), _numpy(null)[None])},
+        coords={"chain": [0], "draw": np.arange(len(null)), **view},
+        attrs={"kind": kind, "sample_dims": ["chain", "draw"]},
     )
-    observed = xr.Dataset(
+    return {"ksd": ksd, "ksd_null": draws, "observed_data": _observed(sequences)}
+
+
+def stamped(groups: Mapping[str, xr.Dataset]) -> xr.DataTree:
+    """The groups as a DataTree, with attributes that say when and by what they were made."""
+    return xr.DataTree.from_dict({name: group.assign_attrs(provenance()) for name, group in groups.items()})
+
+
+def _with_places(
+    ksd: xr.Dataset,
+    result: GoodnessOfFit,
+    localizations: Sequence[Localization],
+    kept: npt.NDArray[np.int64],
+    gram: bool,
+) -> xr.Dataset:
+    attribution = np.stack([_numpy(found.attribution) for found in localizations])
+    contribution = np.stack([_numpy(found.contribution) for found in localizations])
+    ksd = ksd.assign_coords(sequence=kept, position=np.arange(attribution.shape[-1])).assign(
+        feature_kind=("view", _strings([view.kernel.feature_kind for view in result.views])),
+        contribution=(("view", "sequence"), contribution),
+        attribution=(("view", "sequence", "position"), attribution),
+    )
+    if gram:
+        grams = np.stack([_numpy(matrix.dense()) for matrix in result.matrices])
+        ksd = ksd.assign_coords(sequence_bis=kept).assign(gram=(("view", "sequence", "sequence_bis"), grams))
+    return ksd
+
+
+def _ngrams(result: GoodnessOfFit, localizations: Sequence[Localization]) -> xr.Dataset:
+    pairs = zip(result.views, localizations, strict=True)
+    named = [(view.name, found.features) for view, found in pairs if found.features is not None]
+    variables: dict[str, npt.NDArray[np.generic]] = {
+        "view_name": _strings([name for name, features in named for _ in features.name]),
+        "label": _strings([label for _, features in named for label in features.name]),
+        "mean": _joined([features.mean for _, features in named]),
+        "share": _joined([features.share for _, features in named]),
+        "z": _joined([features.z for _, features in named]),
+        "p_value": _joined([features.p_value for _, features in named]),
+    }
+    return xr.Dataset(
+        {name: ("ngram", values) for name, values in variables.items()},
+        coords={"ngram": np.arange(len(variables["label"]))},
+    )
+
+
+def _edits(result: GoodnessOfFit, localizations: Sequence[Localization], kept: npt.NDArray[np.int64]) -> xr.Dataset:
+    pairs = list(zip(result.views, localizations, strict=True))
+    operations = [
+        _operation(removed, inserted)
+        for _, found in pairs
+        for removed, inserted in zip(found.edits.removed, found.edits.inserted, strict=True)
+    ]
+    variables: dict[str, npt.NDArray[np.generic]] = {
+        "view_name": _strings([view.name for view, found in pairs for _ in found.edits.removed]),
+        "sequence_index": kept[_joined([found.edits.sequence for _, found in pairs])],
+        "position_index": _joined([found.edits.position for _, found in pairs]),
+        "operation": _strings(operations),
+        "share": _joined([found.edits.share for _, found in pairs]),
+    }
+    return xr.Dataset(
+        {name: ("edit", values) for name, values in variables.items()},
+        coords={"edit": np.arange(len(operations))},
+    )
+
+
+def _operation(removed: tuple[str, ...], inserted: tuple[str, ...]) -> str:
+    gone, come = (" ".join(map(repr, symbols)) for symbols in (removed, inserted))
+    if not removed:
+        return f"insert {come}"
+    return f"replace {gone} by {come}" if inserted else f"delete {gone}"
+
+
+def _observed(sequences: Sequences) -> xr.Dataset:
+    # The alphabet belongs to the variable, so that it stays with it when the group is merged with another one.
+    alphabet = {"alphabet": json.dumps([str(symbol) for symbol in sequences.symbols])}
+    return xr.Dataset(
         {
-            "token": (("sequence", "position"), sequences.padded(-1).cpu().numpy()),
-            "length": ("sequence", sequences.lengths.cpu().numpy()),
+            "token": (("sequence", "position"), _numpy(sequences.padded(-1)), alphabet),
+            "length": ("sequence", _numpy(sequences.lengths)),
         },
         coords={"sequence": np.arange(len(sequences)), "position": np.arange(sequences.width)},
-        attrs=_provenance() | {"alphabet": json.dumps([str(symbol) for symbol in sequences.symbols])},
     )
-    return xr.DataTree.from_dict({"ksd": ksd, "ksd_null": null, "observed_data": observed})
 
 
-def summary(check: xr.DataTree) -> pd.DataFrame:
-    """One row a view, and one for all views together: the statistic and the p-value.
-
-    :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
-    """
-    import pandas as pd
-
-    ksd = check["ksd"].to_dataset()
-    table = pd.DataFrame(
-        {"statistic": ksd["statistic"].values, "p_value": ksd["p_value"].values},
-        index=pd.Index(ksd["view"].values.astype(str), name="view"),
-    )
-    table.loc["overall"] = [float("nan"), float(ksd["p_value_overall"])]
-    return table
+def _strings(values: Sequence[str]) -> npt.NDArray[np.object_]:
+    return np.array(values, dtype=object)
 
 
-def _provenance() -> dict[str, str]:
-    return {
-        "created_at": datetime.now(UTC).isoformat(),
-        "creation_library": "pyro_ksd",
-        "creation_library_version": version("pyro_ksd"),
-        "inference_library": "pyro",
-        "inference_library_version": version("pyro-ppl"),
-    }
+def _joined(parts: Sequence[Tensor]) -> npt.NDArray[np.generic]:
+    return np.concatenate([_numpy(part) for part in parts]) if parts else np.zeros(0)
+
+
+def _numpy(tensor: Tensor) -> npt.NDArray[np.generic]:
+    array: npt.NDArray[np.generic] = tensor.detach().cpu().numpy()
+    return array

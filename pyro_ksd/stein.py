@@ -112,7 +112,6 @@ def _shown(model: SequenceModel, sequences: Sequences, rows: Tensor) -> str:
     """The first few of some sequences, with the sites that are to blame if the model can name them."""
     few = sequences[rows[:3]]
     shown = [f"sequence {row}, {x}" for row, x in zip(rows.tolist(), few.to_lists(), strict=False)]
-    sites = impossible_sites(model, few)
-    if sites is not None:
-        shown = [f"{text}, at site {site}" for text, site in zip(shown, sites, strict=True)]
+    sites = [f", at site {site}" if site else "" for site in impossible_sites(model, few)]
+    shown = [text + site for text, site in zip(shown, sites, strict=True)]
     return f"{'; '.join(shown)}{'; ...' if len(rows) > len(shown) else ''}"

@@ -11,19 +11,9 @@ import pyro_ksd
 
 ROOT = Path(pyro_ksd.__file__).parent
 ORDER = [
-    *[
-        "sequences",
-        "edits",
-        "neighborhoods",
-        "models",
-        "balancing",
-        "samplers",
-        "operators",
-        "kernels",
-        "views",
-        "stein",
-    ],
-    *["statistics", "bootstrap", "aggregation", "testing", "report", "plots", "check", "examples", "demo"],
+    *["sequences", "edits", "neighborhoods", "models", "balancing", "samplers", "operators", "jumps", "kernels"],
+    *["views", "stein", "statistics", "features", "bootstrap", "aggregation", "testing", "localization"],
+    *["containers", "posterior", "report", "selection", "tables", "plots", "check", "examples", "demo"],
 ]
 
 
@@ -52,7 +42,7 @@ def test_pyro_and_xarray_stay_where_they_belong() -> None:
         for package in ("pyro", "xarray", "matplotlib", "pandas", "arviz")
     }
     assert users["pyro"] == {"models"}
-    assert users["xarray"] == {"report", "plots", "check"}
+    assert users["xarray"] == {"containers", "posterior", "report", "selection", "tables", "plots", "check"}
     assert users["matplotlib"] == {"plots", "demo"}
-    assert users["pandas"] == {"report"}
-    assert users["arviz"] == set()
+    assert users["pandas"] == {"tables"}
+    assert users["arviz"] == {"containers"}

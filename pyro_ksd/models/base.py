@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -27,14 +28,30 @@ class SequenceModel(Protocol):
         """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, ``[E]``; every ``p(x) > 0``."""
 
 
-def impossible_sites(model: object, sequences: Sequences) -> list[str] | None:
-    """The sites that make each of some impossible sequences so, if the model, or the one within it, can name them."""
-    while not hasattr(model, "impossible_sites"):
+def impossible_sites(model: object, sequences: Sequences) -> list[str]:
+    """The site that makes each of some impossible sequences so; ``""`` where none is to blame, or none is known."""
+    method = _of_model_within(model, "impossible_sites")
+    return [""] * len(sequences) if method is None else method(sequences)
+
+
+def check_data(model: object, sequences: Sequences) -> None:
+    """Lets the model, or the one within it, refuse data that are not meant for it.
+
+    :raises ValueError: naming the sequences.
+    """
+    method = _of_model_within(model, "check_data")
+    if method is not None:
+        method(sequences)
+
+
+def _of_model_within(model: object, name: str) -> Callable[[Sequences], Any] | None:
+    """A method of the model, or of the one that it holds, if any has it."""
+    while not hasattr(model, name):
         if not hasattr(model, "model"):
             return None
         model = model.model
-    names: list[str] = model.impossible_sites(sequences)
-    return names
+    method: Callable[[Sequences], Any] = getattr(model, name)
+    return method
 
 
 @runtime_checkable

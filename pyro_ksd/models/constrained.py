@@ -48,6 +48,21 @@ class ConstrainedModel:
             )
         return inside
 
+    def check_data(self, sequences: Sequences) -> None:
+        """Checks that all data lie in the set.
+
+        :raises ValueError: naming those that do not: data outside the set say nothing of the model given the set.
+        """
+        outside = (~self.contains(sequences)).nonzero().squeeze(1)
+        if len(outside):
+            few = zip(outside[:3].tolist(), sequences[outside[:3]].to_lists(), strict=True)
+            shown = "; ".join(f"sequence {row}, {x}" for row, x in few)
+            raise ValueError(
+                f"expected data inside the set of the constrained model, found {len(outside)} of {len(sequences)} "
+                f"sequences outside: {shown}{'; ...' if len(outside) > 3 else ''}; leave them out, as one leaves out "
+                "what the constraint would not let through, or mend the predicate"
+            )
+
     def log_joint(self, sequences: Sequences) -> Tensor:
         """``log p(x)`` up to a constant, ``[N]``; ``-inf`` outside the set."""
         return self.model.log_joint(sequences).masked_fill(~self.contains(sequences), -torch.inf)

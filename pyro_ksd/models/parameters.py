@@ -99,6 +99,57 @@ def posterior_draws(source: Any, shapes: Shapes, *arguments: Any, num_draws: int
     return draws
 
 
+def chained_draws(
+    source: Any, *arguments: Any, num_draws: int = 1000, group_by_chain: bool = False
+) -> dict[str, Tensor]:
+    """Posterior draws as ``[chains, draws, ...]`` tensors by name; those of a guide are one chain.
+
+    :param source: as for :func:`posterior_draws`; of a ``Predictive``, the draws that it predicts from.
+    :param arguments: the program's arguments, for a guide to run with.
+    :param num_draws: how many draws to take from a guide.
+    :param group_by_chain: whether draws given by name have a dimension of chains before that of the draws.
+    :raises ValueError: for an ``MCMC`` object before its run, and for draws that differ in number.
+    """
+    if isinstance(source, Predictive) and source.guide is None:
+        source = source.posterior_samples
+    if isinstance(source, MCMC):
+        if source._samples is None:
+            raise ValueError(
+                "posterior: expected an MCMC object after its run, found no draws; call mcmc.run(...) first"
+            )
+        return dict(source.get_samples(group_by_chain=True))
+    if not isinstance(source, Mapping):
+        shapes = _latent_shapes(source.guide if isinstance(source, Predictive) else source, *arguments)
+        return {name: x[None] for name, x in posterior_draws(source, shapes, *arguments, num_draws=num_draws).items()}
+    draws = {name: torch.as_tensor(value) for name, value in source.items()}
+    draws = draws if group_by_chain else {name: value[None] for name, value in draws.items()}
+    leading = {name: list(value.shape[:2]) for name, value in draws.items()}
+    if len({tuple(sizes) for sizes in leading.values()}) != 1 or any(len(sizes) < 2 for sizes in leading.values()):
+        raise ValueError(f"posterior: expected the same number of chains and draws for all sites, found {leading}")
+    return draws
+
+
+def divergences(source: Any) -> Tensor | None:
+    """Which draws of an ``MCMC`` object diverged, ``[chains, draws]``; ``None`` if there is nothing that says so."""
+    # MCMC.diagnostics() would compute R-hat too, which fails for fewer than four draws.
+    found = source._diagnostics if isinstance(source, MCMC) else [None]
+    if any(chain is None or "divergences" not in chain for chain in found):
+        return None
+    diverging = torch.zeros(len(found), source.num_samples, dtype=torch.bool)
+    for row, chain in zip(diverging, found, strict=True):
+        row[chain["divergences"]] = True
+    return diverging
+
+
+def _latent_shapes(guide: Any, *arguments: Any) -> Shapes:
+    """The shapes of what a guide draws for the model, without its own auxiliary sites."""
+    if not callable(guide):
+        return {}
+    with isolated(validate=False, seed=0):
+        trace = poutine.trace(guide).get_trace(*arguments)
+    return {name: site["value"].shape for name, site in sample_sites(trace) if not site["infer"].get("is_auxiliary")}
+
+
 def _check_names(values: Mapping[str, Any], shapes: Shapes) -> None:
     unknown = sorted(set(values) - set(shapes))
     if unknown:

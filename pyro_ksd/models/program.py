@@ -156,7 +156,7 @@ class VectorizedProgram(EvaluatedModel):
             return total
 
     def impossible_sites(self, sequences: Sequences) -> list[str]:
-        """For each of some sequences that the program calls impossible, the names of the sites that do."""
+        """For each of some sequences that the program calls impossible, the names of the sites that do, or ``""``."""
         with isolated(validate=False):
             trace = self._trace(self._bound, sequences.tokens, sequences.lengths)
             _score_sites(self._own_sites(trace))
@@ -166,8 +166,7 @@ class VectorizedProgram(EvaluatedModel):
             name: _masked(site).movedim(self._layout.dim, 0) == -torch.inf for name, site in self._own_sites(trace)
         }
         return [
-            ", ".join(name for name, where in banned.items() if to_blame(where[row])) or "no site alone"
-            for row in range(len(sequences))
+            ", ".join(name for name, where in banned.items() if to_blame(where[row])) for row in range(len(sequences))
         ]
 
     def _evaluate(self, sequences: Sequences) -> Tensor:

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks made up by hand, in the layout of ``pyro_ksd.report``, for tests that must run without torch."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import xarray as xr
+
+MEANINGS = {
+    "content-1": "how often each symbol occurs",
+    "content-2": "how often each pair of neighboring symbols occurs",
+    "content-3": "how often each run of 3 symbols occurs",
+    "start": "the first symbol",
+    "length": "the length of the sequences",
+}
+
+
+def made_up_check(
+    symbols: list[str] | None = None,
+    *,
+    num_sequences: int = 30,
+    longest: int = 12,
+    impossible: int = 0,
+    gram: bool = True,
+    p_value_overall: float = 0.004,
+    seed: int = 0,
+) -> xr.DataTree:
+    """A check with the default views of random numbers; ``content-2`` and ``length`` reject, the others do not."""
+    symbols = list("abcd") if symbols is None else symbols
+    random = np.random.default_rng(seed)
+    views, draws, size = list(MEANINGS), 200, len(symbols)
+    total = num_sequences + impossible
+    lengths = random.integers(1, longest + 1, total)
+    lengths[0] = longest
+    inside = np.arange(longest) < lengths[:, None]
+    tokens = np.where(inside, random.integers(0, size, (total, longest)), -1)
+    kept = np.arange(impossible, total)  # the impossible ones come first
+    attribution = random.normal(size=(len(views), num_sequences, longest + 1)) / num_sequences
+    attribution[:, np.arange(longest + 1) > lengths[kept, None]] = np.nan
+    contribution = np.nansum(attribution, -1)
+    features = random.normal(size=(len(views), num_sequences, 3))
+    view = {"view": np.array(views, dtype=object)}
+    ksd = xr.Dataset(
+        {
+            "statistic": ("view", contribution.sum(1)),
+            "p_value": ("view", [0.43, 0.002, 0.08, 1.0, 0.03]),
+            "p_value_overall": ((), p_value_overall),
+            "meaning": ("view", np.array(list(MEANINGS.values()), dtype=object)),
+            "feature_kind": ("view", np.array([*["ngram"] * 3, "start", "length"], dtype=object)),
+            "contribution": (("view", "sequence"), contribution),
+            "attribution": (("view", "sequence", "position"), attribution),
+        },
+        coords={**view, "sequence": kept, "position": np.arange(longest + 1)},
+        attrs={"kind": "parametric", "num_bootstrap": draws, "level": 0.05, "seed": 0},
+    )
+    if gram:
+        grams = features @ features.transpose(0, 2, 1)
+        ksd = ksd.assign_coords(sequence_bis=kept).assign(gram=(("view", "sequence", "sequence_bis"), grams))
+    null = xr.Dataset(
+        {
+            "ksd": (("chain", "draw", "view"), random.normal(size=(1, draws, len(views))) ** 2 - 1),
+            "extreme": (("chain", "draw", "view"), random.gamma(9, 0.3, size=(1, draws, len(views)))),
+        },
+        coords={"chain": [0], "draw": np.arange(draws), **view},
+        attrs={"kind": "parametric", "sample_dims": ["chain", "draw"]},
+    )
+    names, labels = [], []
+    for length in (1, 2, 3):
+        grams_of_view = {tuple(random.integers(0, size, length)) for _ in range(40)}
+        separator = "" if all(len(symbol) == 1 for symbol in symbols) else " "
+        labels += sorted(separator.join(symbols[code] for code in codes) for codes in grams_of_view)
+        names += [f"content-{length}"] * len(grams_of_view)
+    labels += ["^" + symbol for symbol in symbols] + ["length"]
+    names += ["start"] * size + ["length"]
+    mean = random.normal(size=len(labels))
+    ngram = xr.Dataset(
+        {
+            "view_name": ("ngram", np.array(names, dtype=object)),
+            "label": ("ngram", np.array(labels, dtype=object)),
+            "mean": ("ngram", mean),
+            "share": ("ngram", mean**2 - 0.5),
+            "z": ("ngram", 3 * mean),
+            "p_value": ("ngram", np.exp(-2 * np.abs(mean))),
+        },
+        coords={"ngram": np.arange(len(labels))},
+    )
+    count = 10 * len(views)
+    owner = random.integers(0, num_sequences, count)
+    edit = xr.Dataset(
+        {
+            "view_name": ("edit", np.repeat(np.array(views, dtype=object), 10)),
+            "sequence_index": ("edit", kept[owner]),
+            "position_index": ("edit", random.integers(0, lengths[kept][owner])),
+            "operation": ("edit", np.array([f"replace {symbols[0]!r} by {symbols[1]!r}"] * count, dtype=object)),
+            "share": ("edit", np.sort(random.normal(size=count))[::-1]),
+        },
+        coords={"edit": np.arange(count)},
+    )
+    observed = xr.Dataset(
+        {
+            "token": (("sequence", "position"), tokens, {"alphabet": json.dumps(symbols)}),
+            "length": ("sequence", lengths),
+        },
+        coords={"sequence": np.arange(total), "position": np.arange(longest)},
+    )
+    groups = {"ksd": ksd, "ksd_null": null, "ksd_ngram": ngram, "ksd_edit": edit, "observed_data": observed}
+    if impossible:
+        groups["ksd_impossible"] = xr.Dataset(
+            {"site": ("sequence", np.array([f"x_{row}" for row in range(impossible)], dtype=object))},
+            coords={"sequence": np.arange(impossible)},
+        )
+    return xr.DataTree.from_dict(groups)
