@@ -14,6 +14,12 @@ from pyro_ksd.containers import dataset, has_group
 from pyro_ksd.selection import view_names, worst_first
 
 _LOOKS: dict[str, Any] = {"float_format": "{:.3g}".format, "na_rep": "", "justify": "left", "index_names": False}
+_KINDS = {
+    "parametric": "p-values from {} draws of the parametric bootstrap",
+    "wild": "p-values from {} draws of the wild bootstrap",
+    "refit": "p-values from {} draws of the parametric bootstrap, refitted to each",
+    "posterior predictive": "posterior predictive p-values from {} draws, not calibrated: small ones speak against it",
+}
 _MOST_NAMED = 3  # features that a sentence can bear
 
 
@@ -51,7 +57,7 @@ class Summary(pd.DataFrame):
 
     def _caption(self) -> str:
         sentence = self.attrs["verdict"]
-        drawn = f"p-values from {self.attrs['draws']} draws of the {self.attrs['kind']} bootstrap"
+        drawn = _KINDS[self.attrs["kind"]].format(self.attrs["draws"])
         return f"{sentence[0].upper()}{sentence[1:]}. ({drawn})"
 
 
@@ -122,6 +128,8 @@ def _finding(check: Any, one: xr.Dataset) -> str:
         return _unnamed(one)
     ngrams = dataset(check, "ksd_ngram")
     own = ngrams.isel(ngram=ngrams["view_name"].values == one["view"].item())
+    if not own.sizes["ngram"]:  # none of its features varies
+        return _unnamed(one)
     if kind == "length":
         return f"it makes sequences too {'long' if float(own['mean'][0]) > 0 else 'short'}"
     told = own.isel(ngram=own["p_value"].values <= level)

@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 
 MEANINGS = {
-    "content-1": "how often each symbol occurs",
-    "content-2": "how often each pair of neighboring symbols occurs",
-    "content-3": "how often each run of 3 symbols occurs",
+    "content-1": "single symbols",
+    "content-2": "pairs of neighbors",
+    "content-3": "runs of 3 symbols",
     "start": "the first symbol",
-    "length": "the length of the sequences",
+    "length": "the length",
 }
 
 

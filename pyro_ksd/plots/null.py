@@ -3,41 +3,91 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
+
+from pyro_ksd.containers import dataset
+from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, legend_above, p_text, points
+from pyro_ksd.selection import known_view, view_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NULL, _OBSERVED = "#0072B2", "#D55E00"  # blue and vermilion of the Okabe-Ito palette, safe for color-blind readers
+_BINS = 40
+_LABEL = 50  # points that the label of a tick takes
+_FAR = 50  # an axis is compressed if it would reach this many times as far as half of the null draws
 
 
-def plot_null(check: xr.DataTree) -> npt.NDArray[np.object_]:
-    """Draws, for each view, the null draws as a histogram and the observed statistic as a line.
+def plot_null(
+    check: Any,
+    *,
+    view: str | Sequence[str] | None = None,
+    ax: Axes | npt.NDArray[np.object_] | None = None,
+    figsize: tuple[float, float] | None = None,
+    backend_kwargs: Mapping[str, Any] | None = None,
+) -> npt.NDArray[np.object_]:
+    r"""Draws, for each view, the null draws as a histogram and the observed statistic as a line.
 
-    :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
-    :returns: the axes, one a view.
+    Where the observed statistic or some null draws lie very far out, the axis is compressed: its coordinate is
+    :math:`\operatorname{asinh}(x / w)`, with :math:`w` the median of the null draws' absolute values. It is linear
+    among most of the null draws and logarithmic far from them.
+
+    :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
+    :param view: the name of a view, or several; all views if left out.
+    :param ax: where to draw, one axes for each view, in place of a new figure.
+    :param figsize: width and height of the new figure in inches.
+    :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+    :returns: the axes, one for each view.
     """
-    import matplotlib.pyplot as plt
-
-    ksd, null = check["ksd"].to_dataset(), check["ksd_null"].to_dataset()
-    names = ksd["view"].values.astype(str)
-    figure, grid = plt.subplots(len(names), 1, figsize=(7, 0.6 + 1.3 * len(names)), squeeze=False, layout="constrained")
-    axes: npt.NDArray[np.object_] = grid[:, 0]
-    for ax, name in zip(axes, names, strict=True):
+    ksd, null = dataset(check, "ksd"), dataset(check, "ksd_null")["ksd"]
+    names = view_names(check) if view is None else [view] if isinstance(view, str) else list(view)
+    if not names:
+        raise ValueError(f"expected view to name some of {view_names(check)}, found none; leave it out for all of them")
+    for name in names:
+        known_view(name, view_names(check))
+    axes = axes_for(ax, len(names), (7, 0.6 + 1.3 * len(names)), figsize, backend_kwargs)
+    for one_ax, name in zip(axes, names, strict=True):
         one = ksd.sel(view=name)
-        _histogram(ax, name, null["ksd"].sel(view=name).values.ravel(), float(one["statistic"]), float(one["p_value"]))
-    axes[-1].set_xlabel("KSD² estimate")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False)
+        compressed = _histogram(one_ax, null.sel(view=name).values.ravel(), float(one["statistic"]))
+        one_ax.set_ylabel(f"{name}\n{p_text(float(one['p_value']))}", rotation=0, ha="right", va="center")
+        words = ["KSD² estimate"] * (one_ax is axes[-1]) + ["compressed axis"] * compressed
+        one_ax.set_xlabel(", ".join(words))
+    legend_above(axes[0])
     return axes
 
 
-def _histogram(ax: Axes, name: str, draws: npt.NDArray[np.float64], observed: float, p: float) -> None:
-    ax.hist(draws, bins=40, color=_NULL, alpha=0.75, label="if the model were right")
-    ax.axvline(observed, color=_OBSERVED, linewidth=2.5, label="observed")
-    ax.set_ylabel(f"{name}\np = {p:.3f}", rotation=0, ha="right", va="center")
+def _histogram(ax: Axes, draws: npt.NDArray[np.float64], observed: float) -> bool:
+    """Draws the null draws and the observed statistic of one view; whether the axis had to be compressed."""
+    from matplotlib.ticker import NullLocator
+
+    width, farthest = float(np.median(np.abs(draws))), max(float(np.abs(draws).max()), abs(observed))
+    compressed = bool(0 < _FAR * width < farthest and np.ptp(draws) > 0)
+    if compressed:
+        ax.set_xscale("asinh", linear_width=width)
+        ax.set_xticks(_decades(min(draws.min(), observed), max(draws.max(), observed), width, points(ax)[0]))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_locator(NullLocator())
+    bins = _compressed_bins(draws, width) if compressed else _BINS
+    ax.hist(draws, bins=bins, color=BLUE, alpha=0.75, label="if the model were right")
+    ax.axvline(observed, color=VERMILION, linewidth=2.5, label="observed")
     ax.set_yticks([])
     ax.spines[["top", "left", "right"]].set_visible(False)
+    return compressed
+
+
+def _decades(low: float, high: float, smallest: float, room: float) -> list[float]:
+    """0 and powers of 10 of both signs between two values, so many that their labels have room, in points."""
+    powers = 10.0 ** np.arange(np.ceil(np.log10(smallest)), np.floor(np.log10(max(high, -low))) + 1)
+    below, above = powers[powers <= -low], powers[powers <= high]
+    every = 1 + int(_LABEL * (len(below) + len(above)) / room)
+    return [0.0, *above[::every], *-below[::every]]
+
+
+def _compressed_bins(draws: npt.NDArray[np.float64], width: float) -> list[float]:
+    """Edges of bins that are equally wide on the compressed axis."""
+    low, high = float(draws.min()), float(draws.max())
+    inner = width * np.sinh(np.linspace(np.arcsinh(low / width), np.arcsinh(high / width), _BINS + 1)[1:-1])
+    return [low, *inner.tolist(), high]

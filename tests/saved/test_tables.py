@@ -64,9 +64,9 @@ def check_with(
             [("content-2", "aa", -4.0, 0.4)],
             {"content-2": 0.01},
             0.03,
-            "the model does not fit (p = 0.030): it gets how often each pair of neighboring symbols occurs wrong",
+            "the model does not fit (p = 0.030): it gets pairs of neighbors wrong",
         ),
-        (  # the worst view of n-grams speaks, not the first, and one that can name something rather than one that cannot
+        (  # of n-gram views the worst one speaks, unless it can name nothing
             [("content-1", "a", 3.0, 0.04), ("content-2", "aa", -4.0, 0.01), ("content-3", "aaa", -4.0, 0.3)],
             {"content-1": 0.03, "content-2": 0.002, "content-3": 0.001},
             0.005,

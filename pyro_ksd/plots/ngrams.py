@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The n-grams that the model makes too often or too rarely."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from pyro_ksd.containers import dataset
+from pyro_ksd.plots.fitting import abbreviations
+from pyro_ksd.plots.style import (
+    BLUE,
+    MIN_ROWS,
+    VERMILION,
+    axes_for,
+    check_number,
+    p_text,
+    points,
+    readable,
+    view_title,
+    write_beside,
+)
+from pyro_ksd.selection import known_view, views_with_features, worst_first
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_WORDS = ("too rarely", "the model makes it", "too often")
+_LENGTH_WORDS = ("too short", "the model makes sequences", "too long")
+
+
+def plot_ngrams(
+    check: Any,
+    *,
+    view: str | None = None,
+    num: int = 10,
+    ax: Axes | None = None,
+    figsize: tuple[float, float] | None = None,
+    backend_kwargs: Mapping[str, Any] | None = None,
+) -> Axes:
+    """Draws the n-grams (or other features) of a view that speak most clearly against the model.
+
+    A bar is the z-score of an n-gram: to the right if the model makes it too often, to the left if too rarely. It is
+    filled if its p-value, which allows for having looked at all n-grams of the view, is at most the level.
+
+    :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
+    :param view: the name of a view with features. Left out, the one with the smallest p-value, other than ``length``.
+    :param num: how many n-grams to show.
+    :param ax: where to draw, in place of a new figure.
+    :param figsize: width and height of the new figure in inches.
+    :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+    """
+    check_number(num)
+    names = views_with_features(check)
+    if not names:
+        raise ValueError(
+            "expected a check with a view that has features such as n-grams, found none; use plot_sequences"
+        )
+    telling = [name for name in names if name != "length"] or names
+    name = worst_first(check, telling)[0] if view is None else known_view(view, names)
+    features = _most_telling(check, name, num)
+    z, p_values, labels = features["z"].values, features["p_value"].values, _symbols(check, features)
+
+    size = (6.5 + 0.06 * max(len(" ".join(label)) for label in labels), 1.6 + 0.32 * max(len(labels), MIN_ROWS))
+    [ax] = axes_for(ax, 1, size, figsize, backend_kwargs)
+    level = dataset(check, "ksd").attrs["level"]
+    for row, (height, p) in enumerate(zip(z, p_values, strict=True)):
+        ax.barh(row, height, height=0.7, **_look(BLUE if height > 0 else VERMILION, filled=p <= level))
+    ax.axvline(0, color="0.2", linewidth=0.8)
+    reach = 1.08 * np.abs(z).max() or 1.0
+    ax.set_xlim(-reach, reach)
+    ax.set_ylim(max(len(z), MIN_ROWS) - 0.4, -0.6)
+    ax.set_yticks(np.arange(len(z)), _fitting_labels(ax, labels), parse_math=False)
+    few, makes, many = _LENGTH_WORDS if labels == [["length"]] else _WORDS
+    directions = f"← {few}    {makes}    {many} →"
+    ax.set_xlabel(f"{directions}\nz-score (filled: p ≤ {level:g}, hatched: p > {level:g})")
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "left", "right"]].set_visible(False)
+    view_title(ax, check, name)
+    write_beside(ax, map(p_text, p_values))
+    return ax
+
+
+def _most_telling(check: Any, name: str, num: int) -> xr.Dataset:
+    """The features of a view with the smallest p-values, among equal ones those with the largest z-scores."""
+    features = dataset(check, "ksd_ngram")
+    features = features.isel(ngram=features["view_name"].values.astype(str) == name)
+    order = np.lexsort((-np.abs(features["z"].values), features["p_value"].values))
+    return features.isel(ngram=order[:num])
+
+
+def _symbols(check: Any, features: xr.Dataset) -> list[list[str]]:
+    """The symbols of each label; all of a label is one piece where a space is a symbol, too."""
+    alphabet = json.loads(dataset(check, "observed_data")["token"].attrs["alphabet"])
+    letters = all(len(symbol) == 1 for symbol in alphabet)
+    labels = [str(label) for label in features["label"].values]
+    return [[readable(symbol) for symbol in ([label] if letters else label.split(" "))] for label in labels]
+
+
+def _look(color: str, filled: bool) -> dict[str, Any]:
+    return {"edgecolor": color} | ({"facecolor": color} if filled else {"facecolor": "white", "hatch": "////"})
+
+
+def _fitting_labels(ax: Axes, labels: list[list[str]]) -> list[str]:
+    """Labels that take no more room than half as much as the axes have now."""
+    room = 0.5 * points(ax)[0] / max(map(len, labels))
+    texts = abbreviations(chain(*labels), room, float(ax.yaxis.get_ticklabels()[0].get_fontsize()))
+    return [" ".join(texts[symbol] or "…" for symbol in label) for label in labels]

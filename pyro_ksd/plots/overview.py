@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A check on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyro_ksd.containers import dataset
+from pyro_ksd.plots.ngrams import plot_ngrams
+from pyro_ksd.plots.null import plot_null
+from pyro_ksd.plots.sequences import plot_sequences
+from pyro_ksd.plots.style import MIN_ROWS, check_number
+from pyro_ksd.plots.views import plot_views
+from pyro_ksd.selection import view_names, views_with_features, worst_first
+from pyro_ksd.tables import verdict
+
+
+def plot_check(
+    check: Any,
+    *,
+    num: int = 8,
+    figsize: tuple[float, float] | None = None,
+    backend_kwargs: Mapping[str, Any] | None = None,
+) -> npt.NDArray[np.object_]:
+    """Draws a check on one page, under its verdict.
+
+    All p-values, the worst view against its null draws, its n-grams and its sequences.
+
+    :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
+    :param num: how many n-grams and sequences to show.
+    :param figsize: width and height of the figure in inches.
+    :param backend_kwargs: more arguments of ``matplotlib.pyplot.figure``.
+    :returns: the axes of :func:`plot_views`, :func:`plot_null`, :func:`plot_ngrams` (left out if no view has features)
+        and :func:`plot_sequences`.
+    """
+    import matplotlib.pyplot as plt
+
+    check_number(num)
+    names = view_names(check)
+    worst = worst_first(check, names)[0]
+    left = [0.9 + 0.32 * (len(names) + 1), 1.6]
+    shown = max(MIN_ROWS, min(num, dataset(check, "ksd").sizes["sequence"]))
+    heights = [max(sum(left), 1.1 + 0.3 * num), 1.5 + 0.3 * shown]
+    size = figsize or (12.5, sum(heights) + 0.6)
+    figure = plt.figure(**{"layout": "constrained", "figsize": size, **(backend_kwargs or {})})
+    sentence = verdict(check)
+    figure.suptitle(f"{sentence[0].upper()}{sentence[1:]}", wrap=True)
+    rows = figure.add_gridspec(2, 1, height_ratios=heights)
+    grid = rows[0].subgridspec(2, 2, height_ratios=left)  # its own grid: the color bar below has no place beside it
+    axes = [plot_views(check, ax=figure.add_subplot(grid[0, 0]))]
+    axes.extend(plot_null(check, view=worst, ax=figure.add_subplot(grid[1, 0])))
+    if views_with_features(check):
+        axes.append(plot_ngrams(check, num=num, ax=figure.add_subplot(grid[:, 1])))
+    axes.append(plot_sequences(check, view=worst, num=num, ax=figure.add_subplot(rows[1])))
+    return np.array(axes, dtype=object)

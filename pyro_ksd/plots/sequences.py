@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sequences that contribute most to the statistic, and where in them the misfit lies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from pyro_ksd.containers import dataset
+from pyro_ksd.plots.fitting import fitting_texts, text_width
+from pyro_ksd.plots.style import DIVERGING, MIN_ROWS, axes_for, check_number, readable, view_title
+from pyro_ksd.selection import known_view, view_names, worst_first
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+
+_GAP = 0.4  # the width of the last cell of a row; that of the others is 1
+_MIN_COLUMNS = 8  # room for so many keeps a single cell from being drawn too wide
+_BRIGHTNESS = (0.299, 0.587, 0.114)  # of red, green and blue
+_FEW = 60  # positions that can be told apart by lines between them
+
+
+def plot_sequences(
+    check: Any,
+    *,
+    view: str | None = None,
+    num: int = 10,
+    ax: Axes | None = None,
+    figsize: tuple[float, float] | None = None,
+    backend_kwargs: Mapping[str, Any] | None = None,
+) -> Axes:
+    """Draws the sequences with the largest contributions to a view's statistic, and which positions it comes from.
+
+    A row is a sequence, named by its index in the data and its contribution: in percent of the statistic if the view
+    speaks against the model, as it is if not, since contributions then cancel. A cell is a position, with its symbol;
+    the narrow last cell of a row is the gap at the end of the sequence. The cells add up to the contribution.
+
+    A sequence is always drawn whole. Symbols that are too wide for a cell are abbreviated, and long sequences are drawn
+    without symbols.
+
+    :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
+    :param view: the name of a view. Left out, the one with the smallest p-value.
+    :param num: how many sequences to show.
+    :param ax: where to draw, in place of a new figure.
+    :param figsize: width and height of the new figure in inches.
+    :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    check_number(num)
+    names, observed = view_names(check), dataset(check, "observed_data")
+    name = worst_first(check, names)[0] if view is None else known_view(view, names)
+    ksd = dataset(check, "ksd").sel(view=name)
+    shown = ksd.isel(sequence=np.argsort(-ksd["contribution"].values, kind="stable")[:num])
+    observed = observed.sel(sequence=shown["sequence"])
+    alphabet = [readable(symbol) for symbol in json.loads(observed["token"].attrs["alphabet"])]
+    symbols = [
+        [alphabet[code] for code in codes[:length]]
+        for codes, length in zip(observed["token"].values, observed["length"].values, strict=True)
+    ]
+
+    [ax] = axes_for(ax, 1, _figure_size(symbols), figsize, backend_kwargs)
+    ax.set_xlim(-0.5, max(*map(len, symbols), _MIN_COLUMNS) - 0.4 + _GAP)
+    ax.set_ylim(max(len(symbols), MIN_ROWS) - 0.5, -0.5)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("position\n(narrow last cell: the gap at the end)")
+    ax.set_yticks(range(len(symbols)), _row_labels(shown, ksd.attrs["level"]))
+    ax.set_ylabel("sequence\n(share of the statistic)", fontsize="small")
+    ax.tick_params(axis="y", length=0)
+    ax.spines[:].set_visible(False)
+    view_title(ax, check, name)
+    cells = _draw_cells(ax, shown["attribution"].transpose("sequence", "position").values, list(map(len, symbols)))
+    ax.figure.colorbar(cells, ax=ax).set_label("share of the statistic\n(red: against the model)", fontsize="small")
+    _write_symbols(ax, cells, symbols)
+    return ax
+
+
+def _figure_size(symbols: list[list[str]]) -> tuple[float, float]:
+    """A figure in which the symbols can be read, unless it would be too wide."""
+    cell = max([18, *(6 + text_width(symbol, 9) for symbol in set(chain(*symbols)))])
+    width = 3 + max(map(len, symbols)) * cell / 72
+    return min(max(width, 7), 13), 1.8 + 0.3 * max(len(symbols), MIN_ROWS)
+
+
+def _row_labels(shown: xr.Dataset, level: float) -> list[str]:
+    statistic, contributions = float(shown["statistic"]), shown["contribution"].values
+    found = statistic > 0 and float(shown["p_value"]) <= level
+    shares = [f"{100 * part / statistic:.3g} %" if found else f"{part:.2g}" for part in contributions]
+    shares = [share.replace("-", "−") for share in shares]
+    return [f"{index}  ({share})" for index, share in zip(shown["sequence"].values, shares, strict=True)]
+
+
+def _draw_cells(ax: Axes, attribution: npt.NDArray[np.float64], lengths: list[int]) -> PolyCollection:
+    """Draws one rectangle for each position and one for the gap at the end, row by row."""
+    from matplotlib.collections import PolyCollection
+
+    corners = []
+    for row, length in enumerate(lengths):
+        edges = [*np.arange(length + 1) - 0.5, length - 0.5 + _GAP]
+        corners += [[(a, row - 0.4), (b, row - 0.4), (b, row + 0.4), (a, row + 0.4)] for a, b in pairwise(edges)]
+    values = np.concatenate([parts[: length + 1] for parts, length in zip(attribution, lengths, strict=True)])
+    lines = {"edgecolors": "0.75", "linewidths": 0.5} if max(lengths) <= _FEW else {"edgecolors": "face"}
+    cells = PolyCollection(corners, cmap=DIVERGING, **lines)
+    cells.set_array(values)
+    reach = float(np.abs(values).max()) or 1.0
+    cells.set_clim(-reach, reach)
+    ax.add_collection(cells)
+    return cells
+
+
+def _write_symbols(ax: Axes, cells: PolyCollection, symbols: list[list[str]]) -> None:
+    """Writes the symbols into the cells, as far as they fit."""
+    figure = ax.figure.canvas.figure
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)  # settles how large the cells are
+    width, height = np.abs(ax.transData.transform((1, 0.8)) - ax.transData.transform((0, 0))) * 72 / figure.dpi
+    texts, size = fitting_texts(chain(*symbols), width - 2, height)
+    brightness = iter(cells.to_rgba(np.asarray(cells.get_array()))[:, :3] @ _BRIGHTNESS)
+    for row, line in enumerate(symbols):
+        for position, symbol in enumerate(line):
+            color = "black" if next(brightness) > 0.5 else "white"
+            if texts[symbol]:
+                text = ax.text(position, row, texts[symbol], color=color, size=size, ha="center", va="center")
+                text.set_parse_math(False)
+                text.set_in_layout(False)  # it lies within the axes
+        next(brightness)  # the gap at the end

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all pictures share: colors, axes, and how numbers and symbols are written."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyro_ksd.containers import dataset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, VERMILION = "#0072B2", "#D55E00"
+"""Two colors of the Okabe-Ito palette, safe for color-blind readers."""
+
+DIVERGING = "RdBu_r"
+"""Blue below 0, white at 0, red above; safe for color-blind readers."""
+
+MIN_ROWS = 3
+"""Room for so many rows keeps a single one from being drawn too high."""
+
+GRAY = "0.4"
+"""For words of second rank."""
+
+
+def axes_for(
+    ax: Any, count: int, default_size: tuple[float, float], figsize: Any, backend_kwargs: Mapping[str, Any] | None
+) -> npt.NDArray[np.object_]:
+    """The given axes, or those of a new figure with one below the other, as a flat array.
+
+    :param ax: axes, an array of axes, or None for a new figure.
+    :param count: how many axes are needed.
+    :param default_size: width and height of a new figure in inches, unless ``figsize`` is given.
+    :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+    """
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        keywords = {"layout": "constrained", "figsize": figsize or default_size, **(backend_kwargs or {})}
+        ax = plt.subplots(count, 1, **keywords)[1]
+    axes: npt.NDArray[np.object_] = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+    if len(axes) != count:
+        raise ValueError(
+            f"expected ax to hold {count} axes, one for each view, found {len(axes)}; leave ax out to make them"
+        )
+    return axes
+
+
+def points(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes as they are now, in points."""
+    extent = ax.get_window_extent()
+    return 72 * extent.width / ax.figure.dpi, 72 * extent.height / ax.figure.dpi
+
+
+def check_number(num: int) -> None:
+    """A picture shows one thing at least."""
+    if num < 1:
+        raise ValueError(f"expected num to be 1 or more, found {num}")
+
+
+def p_text(p: float) -> str:
+    """A p-value in words.
+
+    >>> p_text(0.0319), p_text(0.00001999)
+    ('p = 0.032', 'p = 2e-05')
+    """
+    return f"p = {p:.3f}" if p >= 0.001 else f"p = {p:.0e}"
+
+
+def write_beside(ax: Axes, texts: Iterable[str]) -> None:
+    """Writes one text to the right of each row 0, 1, ... of the axes."""
+    for row, text in enumerate(texts):
+        ax.text(1.015, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
+
+
+def readable(symbol: str) -> str:
+    r"""A symbol as one can see it: spaces and control characters are invisible.
+
+    >>> readable("a b"), readable("\n")
+    ('a␣b', '\\n')
+    """
+    seen = ("␣" if character == " " else character for character in symbol)
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in seen)
+
+
+def legend_above(ax: Axes) -> None:
+    """Puts the legend above the axes, in two columns if they are wide enough."""
+    columns = 2 if points(ax)[0] > 300 else 1
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize="small", borderpad=0)
+
+
+def view_title(ax: Axes, check: Any, name: str) -> None:
+    """Titles the axes with the name of a view, its p-value and what it looks at."""
+    one = dataset(check, "ksd").sel(view=name)
+    meaning = textwrap.fill(str(one["meaning"].item()), max(20, int(points(ax)[0] / 6)))
+    ax.set_title(f"{name}, {p_text(float(one['p_value']))}\n{meaning}", loc="left", fontsize="medium", wrap=True)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The p-values of all views."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyro_ksd.containers import dataset
+from pyro_ksd.plots.style import BLUE, GRAY, VERMILION, axes_for, legend_above, p_text, points, write_beside
+from pyro_ksd.selection import view_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_ROOM_HEIGHT, _ROOM_WIDTH = 28, 320  # points of a row and of the axes from which on the meanings are written
+
+
+def plot_views(
+    check: Any,
+    *,
+    ax: Axes | None = None,
+    figsize: tuple[float, float] | None = None,
+    backend_kwargs: Mapping[str, Any] | None = None,
+) -> Axes:
+    r"""Draws the p-value of each view, and below them that of all views together.
+
+    A diamond is a view that speaks against the model: its p-value is at most the level, the dashed line. No p-value is
+    smaller than :math:`1 / (B + 1)` with :math:`B` null draws, the dotted line. What a view looks at is written below
+    its name if the axes are large enough.
+
+    :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
+    :param ax: where to draw, in place of a new figure.
+    :param figsize: width and height of the new figure in inches.
+    :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+    """
+    ksd, names = dataset(check, "ksd"), view_names(check)
+    rows = np.arange(len(names) + 1)
+    [ax] = axes_for(ax, 1, (9, 1.4 + 0.5 * len(rows)), figsize, backend_kwargs)
+    p_values = np.append(ksd["p_value"].values, ksd["p_value_overall"].values)
+    level, smallest = ksd.attrs["level"], 1 / (ksd.attrs["num_bootstrap"] + 1)
+    rejects = p_values <= level
+    ax.axvline(level, color="0.2", linestyle="--", linewidth=1, label=f"level {level:g}")
+    ax.axvline(smallest, color="0.7", linestyle=":", linewidth=1.2, label=f"smallest possible p = {smallest:.2g}")
+    ax.plot(p_values[rejects], rows[rejects], "D", color=VERMILION, markersize=7, label="against the model")
+    ax.plot(p_values[~rejects], rows[~rejects], "o", color=BLUE, markersize=7, label="nothing found")
+    ax.axhline(len(names) - 0.5, color="0.2", linewidth=0.8)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlim(min(smallest, p_values.min()) / 1.5, 1.3)
+    ax.set_ylim(len(names) + 0.5, -0.5)
+    ax.set_yticks(rows, [*names, "all views together"])
+    ax.set_xlabel("p-value (logarithmic)")
+    ax.grid(axis="y", color="0.9")
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "left", "right"]].set_visible(False)
+    legend_above(ax)
+    write_beside(ax, map(p_text, p_values))
+    _write_meanings(ax, [str(meaning) for meaning in ksd["meaning"].values])
+    return ax
+
+
+def _write_meanings(ax: Axes, meanings: list[str]) -> None:
+    """Writes what the views look at below their names, if there is room."""
+    width, height = points(ax)
+    if width < _ROOM_WIDTH or height < _ROOM_HEIGHT * (len(meanings) + 1):
+        return
+    for row, (label, meaning) in enumerate(zip(ax.get_yticklabels(), meanings, strict=False)):
+        label.set_verticalalignment("bottom")
+        ax.annotate(
+            textwrap.shorten(meaning, 60, placeholder=" …"),
+            (0, row),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(-4, 0),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize="small",
+            color=GRAY,
+        )
