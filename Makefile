@@ -1,5 +1,5 @@
 # make demo        checks a built-in example: table on the terminal, picture and netCDF file in demo/
-# make test        every check: lint, types, tests and doctests with coverage
+# make test        every check: lint, types, tests and doctests with coverage; results under ArviZ 1.x as well
 # make test-slow   the statistical tests with many runs, about a quarter of an hour
 # make benchmark   speed of the engine and of Pyro programs
 # All of them make .venv first. Another interpreter: make PYTHON=python3.12 demo
@@ -8,7 +8,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: demo test test-slow benchmark clean
+# ArviZ 1.x needs Python 3.12. Where .venv has an older one, results are also read and drawn by a second environment,
+# without torch and Pyro.
+NEWER = $(shell for version in 3.12 3.13; do PYENV_VERSION=$$version python$$version \
+	-c "import sys, venv; print(sys.executable)" 2>/dev/null && break; done)
+NEWER_BIN := .venv-arviz1/bin
+NEWER_INSTALLED := .venv-arviz1/installed
+
+.PHONY: demo test test-arviz1 test-slow benchmark clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m pyro_ksd.demo
@@ -18,6 +25,17 @@ test: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+	@if $(BIN)/python -c "import sys; sys.exit(sys.version_info < (3, 12))"; then \
+		echo "ArviZ 1.x is in .venv itself"; \
+	elif [ -z "$(NEWER)" ]; then \
+		echo "The tests with ArviZ 1.x were left out: neither python3.12 nor python3.13 was found"; \
+	else \
+		$(MAKE) --no-print-directory test-arviz1; \
+	fi
+
+test-arviz1: $(INSTALLED) $(NEWER_INSTALLED)
+	$(BIN)/python -m pyro_ksd.demo --output build/demo > /dev/null
+	PYRO_KSD_SAVED_CHECK=build/demo/check.nc $(NEWER_BIN)/python -m pytest tests/saved
 
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -m slow -s
@@ -33,5 +51,13 @@ $(INSTALLED): pyproject.toml constraints.txt
 	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable ".[test]"
 	touch $@
 
+$(NEWER_INSTALLED): pyproject.toml constraints.txt | $(INSTALLED)
+	"$(NEWER)" -m venv --without-pip .venv-arviz1
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip --python $(NEWER_BIN)/python install --quiet \
+		--no-compile arviz h5netcdf h5py matplotlib pytest zarr
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip --python $(NEWER_BIN)/python install --quiet \
+		--no-deps --editable .
+	touch $@
+
 clean:
-	rm -rf .venv demo build *.egg-info
+	rm -rf .venv .venv-arviz1 demo build *.egg-info

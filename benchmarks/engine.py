@@ -15,11 +15,11 @@ from itertools import pairwise
 import torch
 
 from benchmarks.timing import seconds
+from pyro_ksd.jumps import weighted_edits
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.models import MarkovSequence
 from pyro_ksd.operators import ZanellaOperator
 from pyro_ksd.sequences import Sequences
-from pyro_ksd.jumps import weighted_edits
 from pyro_ksd.stein import stein_matrices
 from pyro_ksd.views import View
 from tests import oracle

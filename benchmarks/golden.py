@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from pyro_ksd.jumps import weighted_edits
 from pyro_ksd.kernels import ContiguousKernel, CyclicGaussianKernel, DiracKernel, HammingKernel, Kernel
 from pyro_ksd.models import IndependentSequence, LinearChainMRF, MarkovSequence, SampleableModel
 from pyro_ksd.neighborhoods import DoubleSubstitutions, InsertionsDeletions, Neighborhood, Substitutions
 from pyro_ksd.operators import ZanellaOperator
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.statistics import u_statistic
-from pyro_ksd.jumps import weighted_edits
 from pyro_ksd.stein import stein_matrices
 from pyro_ksd.views import View
 

@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 from pyro_ksd.features import group_scores, largest_score, scores
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
 from pyro_ksd.kernels.matrices import FeatureMatrix, SteinMatrix
-from pyro_ksd.models.base import SampleableModel
+from pyro_ksd.models.base import SampleableModel, SequenceModel
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.statistics import check_sample_size, u_statistic, weighted_u_statistics
 from pyro_ksd.stein import stein_matrices
@@ -123,13 +123,41 @@ def parametric_bootstrap(
         for begin in range(0, num_draws, _REPLICATES):
             together = min(_REPLICATES, num_draws - begin)
             replicates = model.draw(together * size, generator)
-            draws.append(_statistics(model, replicates, size, views, max_bytes))
+            draws.append(null_statistics(model, replicates, size, views, max_bytes))
             bar.update(together)
     return NullDraws.cat(draws)
 
 
-def _statistics(
-    model: SampleableModel, replicates: Sequences, size: int, views: Sequence[View], max_bytes: int
+def refitted_bootstrap(
+    model: SampleableModel,
+    refit: Callable[[Sequences], SequenceModel],
+    size: int,
+    views: Sequence[View],
+    num_draws: int,
+    generator: torch.Generator,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    progress: bool = False,
+) -> NullDraws:
+    """Draws data sets from the model, fits the model anew to each, and computes their statistics.
+
+    For a model whose parameters were estimated from the data (a composite null). A fitted model follows its data, so
+    statistics are smaller than under the model that made the data; only replicates that are treated like the data show
+    how much smaller.
+
+    :param refit: fits a model to a data set, in the same way as ``model`` was fitted to the data.
+    :param views: all of them see the same data sets.
+    """
+    check_sample_size(size)
+    draws = []
+    for _ in tqdm(range(num_draws), desc="refitted bootstrap", unit="draw", disable=not progress):
+        replicate = model.draw(size, generator)
+        draws.append(null_statistics(refit(replicate), replicate, size, views, max_bytes))
+    return NullDraws.cat(draws)
+
+
+def null_statistics(
+    model: SequenceModel, replicates: Sequences, size: int, views: Sequence[View], max_bytes: int
 ) -> NullDraws:
     """The statistics of the data sets of ``size`` sequences each that follow each other in ``replicates``."""
     together = [view for view in views if view.kernel.has_features]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Literal
 
@@ -13,13 +13,16 @@ import xarray as xr
 from torch import Tensor
 
 from pyro_ksd.balancing import Balancing
+from pyro_ksd.containers import dataset
 from pyro_ksd.localization import localize
 from pyro_ksd.models.base import SequenceModel, check_data, impossible_sites
 from pyro_ksd.models.convert import as_model
+from pyro_ksd.models.draws import ModelDraws
 from pyro_ksd.models.guards import has_length_law
 from pyro_ksd.models.sampled import Sampler
 from pyro_ksd.neighborhoods import Neighborhood, Substitutions
-from pyro_ksd.report import Impossible, to_datatree
+from pyro_ksd.predictive import posterior_predictive
+from pyro_ksd.report import Impossible, predictive_datatree, to_datatree
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.stein import called_impossible, impossible_rows
 from pyro_ksd.testing import goodness_of_fit
@@ -36,6 +39,8 @@ def ksd_check(
     parameters: Mapping[str, Tensor] | None = None,
     order: int | None = None,
     sampler: Sampler | None = None,
+    posterior: Any = None,
+    refit: Callable[[Any, Sequences], Any] | None = None,
     bootstrap: Literal["auto", "parametric", "wild"] = "auto",
     num_bootstrap: int = 500,
     level: float = 0.05,
@@ -62,6 +67,12 @@ def ksd_check(
     :param order: the order of a program whose steps depend only on the ``order`` symbols before them; makes the check
         of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`.
     :param sampler: draws sequences from a model that cannot: takes their number and a generator.
+    :param posterior: draws of a program's global sites, for a posterior predictive check: an ``MCMC`` object after its
+        run, draws by name, a guide, a ``Predictive``, or an ArviZ container with a group ``posterior``. Of more than
+        ``num_bootstrap`` draws, so many are taken at even distances. The p-values are posterior predictive ones.
+    :param refit: for a model whose parameters were estimated from the same data: ``refit(model, sequences)`` fits it
+        and gives a model, or values of its parameters by name. It is applied to the data and to each null draw. See
+        :class:`~pyro_ksd.models.RefitMarkov` and :class:`~pyro_ksd.models.RefitSVI`.
     :param bootstrap: where the null draws come from. ``"parametric"`` draws data sets from the model and has the exact
         level; ``"wild"`` needs no samples and is right for large data; ``"auto"`` is parametric where the model can be
         sampled and there are fewer than 100 sequences.
@@ -86,30 +97,68 @@ def ksd_check(
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, such as 0.05, found {level}")
     sequences = _as_sequences(data, model)
-    ready = as_model(model, sequences, parameters=parameters, order=order, sampler=sampler)
+    if posterior is not None:
+        others = {"parameters": parameters, "sampler": sampler, "refit": refit}
+        given = [f"{name}=" for name, value in others.items() if value is not None]
+        if given or bootstrap != "auto":
+            raise ValueError(f"posterior: expected no {', '.join(given) or 'bootstrap='} beside it, which it replaces")
+        draws = ModelDraws(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order)
+        ready: SequenceModel = next(iter(draws))
+    elif refit is not None:
+        fit = _refitted(refit, model, order, sampler)
+        ready = fit(sequences)
+    else:
+        ready = as_model(model, sequences, parameters=parameters, order=order, sampler=sampler)
     lengths = isinstance(model, SequenceModel) or has_length_law(ready, sequences)
     chosen = _chosen_views(views, neighborhood, balancing, lengths)
     if not lengths:
         _check_keeps_length(chosen, sequences[:10])
     possible, impossible = _set_apart(ready, sequences)
+    symbols = [str(symbol) for symbol in sequences.symbols]
+    settings: dict[str, str | int | float] = {
+        "seed": seed,
+        "level": level,
+        "edits": ", ".join(sorted({kind for view in chosen for kind in view.operator.neighborhood.kinds})),
+    }
+    if posterior is not None:
+        found = posterior_predictive(draws, possible, chosen, symbols, seed=seed, progress=progress)
+        return predictive_datatree(found, sequences, impossible, settings=settings)
     result = goodness_of_fit(
         ready,
         possible,
         chosen,
         bootstrap=bootstrap,
+        refit=None if refit is None else fit,
         num_bootstrap=num_bootstrap,
         seed=seed,
         progress=progress,
     )
     started = perf_counter()
-    places = localize(result, [str(symbol) for symbol in sequences.symbols], progress=progress)
-    settings: dict[str, str | int | float] = {
-        "seed": seed,
-        "level": level,
-        "edits": ", ".join(sorted({kind for view in chosen for kind in view.operator.neighborhood.kinds})),
-        "seconds_localization": perf_counter() - started,
-    }
+    places = localize(result, symbols, progress=progress)
+    settings["seconds_localization"] = perf_counter() - started
     return to_datatree(result, places, sequences, impossible, settings=settings, gram=gram)
+
+
+def _refitted(
+    refit: Callable[[Any, Sequences], Any], model: Any, order: int | None, sampler: Sampler | None
+) -> Callable[[Sequences], SequenceModel]:
+    """The model as it comes out of a fit to sequences."""
+
+    def fit(sequences: Sequences) -> SequenceModel:
+        found = refit(model, sequences)
+        if isinstance(found, Mapping):
+            return as_model(model, sequences, parameters=found, order=order, sampler=sampler)
+        return as_model(found, sequences, order=order, sampler=sampler)
+
+    return fit
+
+
+def _draws_of(posterior: Any) -> Any:
+    """Draws by name from the ``posterior`` group of an ArviZ container; anything else as it is."""
+    if not (isinstance(posterior, xr.DataTree) or hasattr(posterior, "groups")):
+        return posterior
+    group = dataset(posterior, "posterior").transpose("chain", "draw", ...)
+    return {str(name): torch.as_tensor(values.values) for name, values in group.data_vars.items()}
 
 
 def _set_apart(model: SequenceModel, sequences: Sequences) -> tuple[Sequences, Impossible]:

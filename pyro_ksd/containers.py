@@ -10,8 +10,6 @@ from typing import Any
 
 import xarray as xr
 
-_OF_A_CHECK = ("ksd", "ksd_null", "ksd_ngram", "ksd_edit", "ksd_impossible")
-
 
 def has_group(container: Any, group: str) -> bool:
     """Whether a check, a DataTree or an InferenceData has a group of this name."""
@@ -45,25 +43,23 @@ def to_inference_data(check: Any) -> Any:
 def extend(container: Any, check: Any) -> Any:
     """A new container with all groups of another one and those of a check.
 
-    The groups of an earlier check are replaced. The sequences, ``token`` and ``length``, join the other variables of
-    ``observed_data``.
+    The groups of an earlier check, ``ksd`` and all ``ksd_...``, are replaced. The sequences, ``token`` and ``length``,
+    join the other variables of ``observed_data``.
 
     :param container: a DataTree or an InferenceData, for example with a posterior. It stays as it is.
     :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
     :returns: a container of the same kind as ``container``.
     :raises ValueError: if the ``observed_data`` of both do not fit together.
     """
-    added = [group for group in groups_of(check) if group.startswith("ksd")]
-    if not added:
+    if not has_group(check, "ksd"):
         raise ValueError(
-            f"check: expected groups 'ksd...', found {groups_of(check)}; give the container first, then the check"
+            f"check: expected a group 'ksd', found {groups_of(check)}; give the container first, then the check"
         )
     is_tree = isinstance(container, xr.DataTree)
     tree = container.copy() if is_tree else container.to_datatree()
-    for group in _OF_A_CHECK if "ksd" in added else []:
-        if has_group(container, group):
-            del tree[group]
-    for group in added:
+    for group in filter(_is_of_a_check, groups_of(container)):
+        del tree[group]
+    for group in filter(_is_of_a_check, groups_of(check)):
         tree[group] = xr.DataTree(dataset(check, group))
     if has_group(check, "observed_data"):
         observed = dataset(check, "observed_data")
@@ -102,6 +98,10 @@ def groups_of(container: Any) -> list[str]:
     if callable(getattr(container, "groups", None)):
         return list(container.groups())
     raise ValueError(f"expected an xarray.DataTree or an arviz.InferenceData, found {type(container).__name__}")
+
+
+def _is_of_a_check(group: str) -> bool:
+    return group == "ksd" or group.startswith("ksd_")
 
 
 def _with_plain_strings(found: xr.Dataset) -> xr.Dataset:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import matplotlib
 import torch
+import xarray as xr
 
 from pyro_ksd.check import ksd_check
 from pyro_ksd.examples import random_walk
@@ -20,17 +21,22 @@ from pyro_ksd.sequences import Sequences
 from pyro_ksd.tables import summary
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m pyro_ksd.demo", description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("demo"), help="the folder for the picture and the file")
-    folder = parser.parse_args().output
-    matplotlib.use("agg")
+def demo_check() -> xr.DataTree:
+    """The check of the example, which is told on the terminal."""
     model = random_walk()
     drawn = random_walk(hold=0.2).draw(60, torch.Generator().manual_seed(0))
     data = Sequences(drawn.tokens, drawn.lengths, tuple("abcdefgh"))
     print("Model: a random walk on a ring of 8 places, a to h, that always moves.")
     print("Data:  60 walks that hold their place in one step of five, for instance", *data.to_lists()[0])
-    check = ksd_check(model, data)
+    return ksd_check(model, data)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m pyro_ksd.demo", description=__doc__)
+    parser.add_argument("--output", type=Path, default=Path("demo"), help="the folder for the picture and the file")
+    folder = parser.parse_args().output
+    matplotlib.use("agg")
+    check = demo_check()
     print(summary(check))
     folder.mkdir(parents=True, exist_ok=True)
     plot_check(check)[0].figure.savefig(folder / "check.png", dpi=120)

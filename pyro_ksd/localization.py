@@ -12,6 +12,7 @@ other sequences want to be edited in the same direction.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -94,20 +95,31 @@ def localize(
     :param symbols: the symbols of the alphabet, as a person writes them.
     :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
     """
-    found = []
-    parts = enumerate(zip(result.views, result.matrices, strict=True))
-    for index, (view, matrix) in tqdm(list(parts), desc="localization", unit="view", disable=not progress):
-        attribution, edits = _by_position(result.jumps[view.operator], view, matrix, symbols, max_bytes)
-        n = len(matrix)
-        found.append(
-            Localization(
-                contribution=matrix.others() / (n * (n - 1)),
-                attribution=attribution,
-                edits=edits,
-                features=_features(view, matrix, result.null.extreme[:, index], symbols),
-            )
-        )
-    return found
+    parts = list(zip(result.views, result.matrices, result.null.extreme.unbind(1), strict=True))
+    return [
+        localize_view(result.jumps[view.operator], view, matrix, extreme, symbols, max_bytes)
+        for view, matrix, extreme in tqdm(parts, desc="localization", unit="view", disable=not progress)
+    ]
+
+
+def localize_view(
+    jumps: Jumps,
+    view: View,
+    matrix: SteinMatrix,
+    extreme: Tensor,
+    symbols: Sequence[str],
+    max_bytes: int = DEFAULT_MAX_BYTES,
+) -> Localization:
+    """Where the misfit of one view sits.
+
+    :param jumps: of the view's operator.
+    :param matrix: the view's Stein kernel matrix.
+    :param extreme: ``[B]``, null draws of the largest ``|z|`` of the view's features.
+    """
+    n = len(matrix)
+    attribution, edits = _by_position(jumps, view, matrix, symbols, max_bytes)
+    features = _features(view, matrix, extreme, symbols)
+    return Localization(matrix.others() / (n * (n - 1)), attribution, edits, features)
 
 
 def edit_shares(
@@ -188,3 +200,45 @@ def _features(view: View, matrix: SteinMatrix, extreme: Tensor, symbols: Sequenc
         z=z,
         p_value=p_value(z.abs(), extreme[:, None].expand(-1, len(z))),
     )
+
+
+def mean_localization(parts: Sequence[Localization]) -> Localization:
+    """The mean over several models, such as posterior draws of one; what one of them does not report counts as 0."""
+    return Localization(
+        contribution=torch.stack([part.contribution for part in parts]).mean(0),
+        attribution=torch.stack([part.attribution for part in parts]).mean(0),
+        edits=_mean_edits([part.edits for part in parts]),
+        features=_mean_features([part.features for part in parts if part.features is not None]),
+    )
+
+
+def _mean_edits(parts: Sequence[TellingEdits]) -> TellingEdits:
+    total: dict[tuple[int, int, tuple[str, ...], tuple[str, ...]], float] = defaultdict(float)
+    for part in parts:
+        rows = zip(part.sequence.tolist(), part.position.tolist(), part.removed, part.inserted, strict=True)
+        for edit, share in zip(rows, part.share.tolist(), strict=True):
+            total[edit] += share / len(parts)
+    top = sorted(total, key=lambda edit: -total[edit])[:MOST_EDITS]
+    return TellingEdits(
+        sequence=torch.tensor([edit[0] for edit in top], dtype=torch.long),
+        position=torch.tensor([edit[1] for edit in top], dtype=torch.long),
+        removed=[edit[2] for edit in top],
+        inserted=[edit[3] for edit in top],
+        share=torch.tensor([total[edit] for edit in top], dtype=torch.double),
+    )
+
+
+def _mean_features(parts: Sequence[TellingFeatures]) -> TellingFeatures | None:
+    if not parts:
+        return None
+    names = list(dict.fromkeys(name for part in parts for name in part.name))
+    row = {name: index for index, name in enumerate(names)}
+    total = torch.zeros(4, len(names), dtype=torch.double)
+    total[3] = len(parts)  # a feature that is not reported has the p-value 1
+    for part in parts:
+        found = torch.tensor([row[name] for name in part.name], dtype=torch.long)
+        values = torch.stack([part.mean, part.share, part.z, part.p_value - 1]).cpu()
+        total.index_add_(1, found, values)
+    mean, share, z, p = total / len(parts)
+    top = share.argsort(descending=True, stable=True)[:MOST_FEATURES]
+    return TellingFeatures([names[index] for index in top.tolist()], mean[top], share[top], z[top], p[top])

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pyro_ksd.containers import provenance
 from pyro_ksd.localization import Localization
+from pyro_ksd.predictive import PosteriorPredictive
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.testing import GoodnessOfFit
 
@@ -85,6 +86,46 @@ def to_datatree(
             {"site": ("sequence", _strings(impossible.sites))}, coords={"sequence": _numpy(impossible.rows)}
         )
     return stamped(groups)
+
+
+def predictive_datatree(
+    result: PosteriorPredictive,
+    sequences: Sequences,
+    impossible: Impossible,
+    *,
+    settings: Mapping[str, str | int | float],
+) -> xr.DataTree:
+    """A posterior predictive check as the groups of :func:`to_datatree`, with the group ``ksd_ppc``.
+
+    ``ksd`` holds means over the posterior draws, ``ksd_null`` the statistics of the replicated data, and ``ksd_ppc``
+    the statistics of each draw: ``realized``, ``replicated`` and their ``difference``, ``(chain, draw, view)``.
+    """
+    means = GoodnessOfFit(
+        views=result.views,
+        statistic=result.realized.mean(0),
+        null=result.replicated,
+        p_value=result.p_value,
+        p_value_overall=result.p_value_overall,
+        kind="posterior predictive",
+        jumps={},
+        matrices=(),
+        seconds=result.seconds,
+    )
+    tree = to_datatree(means, result.places, sequences, impossible, settings=settings, gram=False)
+    realized, replicated = result.realized, result.replicated.statistic
+    draws = {"realized": realized, "replicated": replicated, "difference": realized - replicated}
+    length = len(realized) // result.num_chains
+    shape = (result.num_chains, length, len(result.views))
+    ppc = xr.Dataset(
+        {name: (("chain", "draw", "view"), _numpy(values).reshape(shape)) for name, values in draws.items()},
+        coords={
+            "chain": np.arange(result.num_chains),
+            "draw": np.arange(length),
+            "view": _strings([view.name for view in result.views]),
+        },
+        attrs={"kind": "posterior predictive", "sample_dims": ["chain", "draw"], **provenance()},
+    )
+    return tree.assign({"ksd_ppc": xr.DataTree(ppc)})
 
 
 def common_groups(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,18 @@ def known_view(view: str, names: list[str]) -> str:
     if view not in names:
         raise ValueError(f"expected view to be one of {names}, found {view!r}")
     return view
+
+
+def chosen_views(check: Any, view: str | Sequence[str] | None) -> list[str]:
+    """The views that were asked for: one name, several, or all if left out.
+
+    :raises ValueError: if one of them is none of the check's, or there is none.
+    """
+    known = view_names(check)
+    names = known if view is None else [view] if isinstance(view, str) else list(view)
+    if not names:
+        raise ValueError(f"expected view to name some of {known}, found none; leave it out for all of them")
+    return [known_view(name, known) for name in names]
 
 
 def worst_first(check: Any, names: list[str]) -> list[str]:

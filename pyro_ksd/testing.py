@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.aggregation import min_p
-from pyro_ksd.bootstrap import NullDraws, parametric_bootstrap, wild_bootstrap
+from pyro_ksd.bootstrap import NullDraws, parametric_bootstrap, refitted_bootstrap, wild_bootstrap
 from pyro_ksd.jumps import Jumps
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
 from pyro_ksd.kernels.matrices import SteinMatrix
@@ -26,6 +26,10 @@ from pyro_ksd.views import View
 
 _SMALL_SAMPLE = 100  # from here on the wild bootstrap keeps its level and has power, and costs far less
 _FEW_JUMPS, _RARE_JUMPS = 5.0, 0.05  # of all sequences together, and of one on average
+
+
+Kind = Literal["parametric", "wild", "refit", "posterior predictive"]
+"""What a p-value is: how its null draws were made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +52,7 @@ class GoodnessOfFit:
     null: NullDraws
     p_value: Tensor
     p_value_overall: float
-    kind: Literal["parametric", "wild"]
+    kind: Kind
     jumps: Mapping[Operator, Jumps]
     matrices: tuple[SteinMatrix, ...]
     seconds: Mapping[str, float]
@@ -60,6 +64,7 @@ def goodness_of_fit(
     views: Sequence[View],
     *,
     bootstrap: Literal["auto", "parametric", "wild"] = "auto",
+    refit: Callable[[Sequences], SequenceModel] | None = None,
     num_bootstrap: int = 500,
     seed: int = 0,
     max_bytes: int = DEFAULT_MAX_BYTES,
@@ -70,6 +75,8 @@ def goodness_of_fit(
     :param views: what to look at; one view alone gives the paper's test.
     :param bootstrap: ``"parametric"`` draws data sets from the model, ``"wild"`` flips the signs of the sequences'
         contributions, ``"auto"`` is parametric where the model can be sampled and there are fewer than 100 sequences.
+    :param refit: for a model that was fitted to the sequences: fits it to a data set. The null draws are then those of
+        :func:`~pyro_ksd.bootstrap.refitted_bootstrap`.
     :param num_bootstrap: the number of null draws; p-values are multiples of ``1 / (num_bootstrap + 1)``.
     :param seed: of all random numbers; the same seed gives the same result.
     :param max_bytes: the memory for a block of the kernel matrix of kernels without features.
@@ -79,32 +86,27 @@ def goodness_of_fit(
         raise ValueError(f"views: expected at least one view and distinct names, found {[v.name for v in views]}")
     if num_bootstrap < 1:
         raise ValueError(f"num_bootstrap: expected at least 1 null draw, found {num_bootstrap}")
-    sampleable = isinstance(model, SampleableModel)
-    if bootstrap == "auto":
-        bootstrap = "parametric" if sampleable and len(sequences) < _SMALL_SAMPLE else "wild"
-    elif bootstrap not in ("parametric", "wild"):
-        raise ValueError(f"bootstrap: expected 'auto', 'parametric' or 'wild', found {bootstrap!r}")
-    if bootstrap == "parametric" and not sampleable:
-        raise ValueError(
-            f"bootstrap: expected a model with a draw() method for the parametric bootstrap, found "
-            f"{type(model).__name__} without one; use bootstrap='wild'"
-        )
+    kind = _kind(model, len(sequences), bootstrap, refit is not None)
     check_possible(model, sequences)
     started = perf_counter()
     jumps = find_jumps(model, sequences, views, keep=True)
     matrices = matrices_of(jumps, views, max_bytes, progress=progress)
-    if bootstrap == "wild":
+    if kind == "wild":
         kept = _informative(views, jumps, len(sequences))
         views, matrices = [views[index] for index in kept], [matrices[index] for index in kept]
     observed = torch.stack([u_statistic(matrix) for matrix in matrices])
     looked = perf_counter()
     generator = torch.Generator(sequences.device).manual_seed(seed)
-    if isinstance(model, SampleableModel) and bootstrap == "parametric":
+    if not isinstance(model, SampleableModel) or kind == "wild":
+        null = wild_bootstrap(matrices, views, num_bootstrap, generator, progress=progress)
+    elif refit is not None:
+        null = refitted_bootstrap(
+            model, refit, len(sequences), views, num_bootstrap, generator, max_bytes=max_bytes, progress=progress
+        )
+    else:
         null = parametric_bootstrap(
             model, len(sequences), views, num_bootstrap, generator, max_bytes=max_bytes, progress=progress
         )
-    else:
-        null = wild_bootstrap(matrices, views, num_bootstrap, generator, progress=progress)
     each, overall = min_p(observed, null.statistic)
     in_model = sum(own.seconds for own in jumps.values())
     return GoodnessOfFit(
@@ -113,7 +115,7 @@ def goodness_of_fit(
         null=null,
         p_value=each,
         p_value_overall=float(overall),
-        kind=bootstrap,
+        kind=kind,
         jumps=jumps,
         matrices=tuple(matrices),
         seconds={
@@ -122,6 +124,26 @@ def goodness_of_fit(
             "bootstrap": perf_counter() - looked,
         },
     )
+
+
+def _kind(model: SequenceModel, size: int, bootstrap: str, refitted: bool) -> Kind:
+    """How the null draws are to be made."""
+    sampleable = isinstance(model, SampleableModel)
+    if bootstrap not in ("auto", "parametric", "wild"):
+        raise ValueError(f"bootstrap: expected 'auto', 'parametric' or 'wild', found {bootstrap!r}")
+    if refitted and bootstrap == "wild":
+        raise ValueError("bootstrap: expected 'parametric' with refit=, found 'wild', which draws no data to refit on")
+    if not sampleable and (refitted or bootstrap == "parametric"):
+        instead = "pass sampler=" if refitted else "use bootstrap='wild'"
+        raise ValueError(
+            f"bootstrap: expected a model with a draw() method for the parametric bootstrap, found "
+            f"{type(model).__name__} without one; {instead}"
+        )
+    if refitted:
+        return "refit"
+    if bootstrap == "parametric" or (bootstrap == "auto" and sampleable and size < _SMALL_SAMPLE):
+        return "parametric"
+    return "wild"
 
 
 def _informative(views: Sequence[View], jumps: Mapping[Operator, Jumps], size: int) -> list[int]:

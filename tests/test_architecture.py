@@ -12,7 +12,7 @@ import pyro_ksd
 ROOT = Path(pyro_ksd.__file__).parent
 ORDER = [
     *["sequences", "edits", "neighborhoods", "models", "balancing", "samplers", "operators", "jumps", "kernels"],
-    *["views", "stein", "statistics", "features", "bootstrap", "aggregation", "testing", "localization"],
+    *["views", "stein", "statistics", "features", "bootstrap", "aggregation", "testing", "localization", "predictive"],
     *["containers", "posterior", "report", "selection", "tables", "plots", "check", "examples", "demo"],
 ]
 

@@ -5,12 +5,14 @@ from pyro_ksd.models.base import SampleableModel, SequenceModel
 from pyro_ksd.models.constrained import constrain
 from pyro_ksd.models.convert import as_model
 from pyro_ksd.models.distribution import SequenceDistribution
+from pyro_ksd.models.fitting import fit_markov
 from pyro_ksd.models.hidden_markov import HiddenMarkovSequence
 from pyro_ksd.models.independent import IndependentSequence
 from pyro_ksd.models.loop_program import LoopProgram
 from pyro_ksd.models.markov import MarkovSequence
 from pyro_ksd.models.mrf import LinearChainMRF
 from pyro_ksd.models.program import VectorizedProgram
+from pyro_ksd.models.refit import RefitMarkov, RefitSVI
 from pyro_ksd.models.sampled import with_sampler
 from pyro_ksd.models.tabulated import TabulatedModel
 
@@ -20,6 +22,8 @@ __all__ = [
     "LinearChainMRF",
     "LoopProgram",
     "MarkovSequence",
+    "RefitMarkov",
+    "RefitSVI",
     "SampleableModel",
     "SequenceDistribution",
     "SequenceModel",
@@ -27,5 +31,6 @@ __all__ = [
     "VectorizedProgram",
     "as_model",
     "constrain",
+    "fit_markov",
     "with_sampler",
 ]

@@ -69,7 +69,7 @@ def checked_point(values: Mapping[str, Tensor], shapes: Shapes) -> dict[str, Ten
 
 
 def posterior_draws(source: Any, shapes: Shapes, *arguments: Any, num_draws: int = 100) -> dict[str, Tensor]:
-    """Posterior draws as ``[D, ...]`` tensors by name, with chains put one after the other.
+    """Posterior draws as ``[chains, draws, ...]`` tensors by name; draws that do not tell chains are one chain.
 
     :param source: draws by name (from ``MCMC.get_samples()``, with or without ``group_by_chain``, or from
         ``Predictive``), an ``MCMC`` object after its run, a ``Predictive``, or a guide.
@@ -81,7 +81,7 @@ def posterior_draws(source: Any, shapes: Shapes, *arguments: Any, num_draws: int
     if isinstance(source, Mapping):
         drawn = dict(source)
     elif isinstance(source, MCMC):
-        drawn = source.get_samples()
+        drawn = _samples_of(source)
     elif callable(source):
         predictive = source if isinstance(source, Predictive) else Predictive(source, num_samples=num_draws)
         with isolated(validate=False, seed=0):
@@ -93,10 +93,16 @@ def posterior_draws(source: Any, shapes: Shapes, *arguments: Any, num_draws: int
         )
     _check_names(drawn, shapes)
     draws = {name: _as_draws(name, torch.as_tensor(value), shapes[name]) for name, value in drawn.items()}
-    counts = {name: len(value) for name, value in draws.items()}
-    if len(set(counts.values())) > 1:
-        raise ValueError(f"posterior: expected the same number of draws for all sites, found {counts}")
+    leading = {name: list(value.shape[:2]) for name, value in draws.items()}
+    if len({tuple(sizes) for sizes in leading.values()}) > 1:
+        raise ValueError(f"posterior: expected the same number of chains and draws for all sites, found {leading}")
     return draws
+
+
+def _samples_of(mcmc: MCMC) -> dict[str, Tensor]:
+    if mcmc._samples is None:
+        raise ValueError("posterior: expected an MCMC object after its run, found no draws; call mcmc.run(...) first")
+    return dict(mcmc.get_samples(group_by_chain=True))
 
 
 def chained_draws(
@@ -113,14 +119,10 @@ def chained_draws(
     if isinstance(source, Predictive) and source.guide is None:
         source = source.posterior_samples
     if isinstance(source, MCMC):
-        if source._samples is None:
-            raise ValueError(
-                "posterior: expected an MCMC object after its run, found no draws; call mcmc.run(...) first"
-            )
-        return dict(source.get_samples(group_by_chain=True))
+        return _samples_of(source)
     if not isinstance(source, Mapping):
         shapes = _latent_shapes(source.guide if isinstance(source, Predictive) else source, *arguments)
-        return {name: x[None] for name, x in posterior_draws(source, shapes, *arguments, num_draws=num_draws).items()}
+        return posterior_draws(source, shapes, *arguments, num_draws=num_draws)
     draws = {name: torch.as_tensor(value) for name, value in source.items()}
     draws = draws if group_by_chain else {name: value[None] for name, value in draws.items()}
     leading = {name: list(value.shape[:2]) for name, value in draws.items()}
@@ -157,13 +159,13 @@ def _check_names(values: Mapping[str, Any], shapes: Shapes) -> None:
 
 
 def _as_draws(name: str, value: Tensor, shape: torch.Size) -> Tensor:
-    """``[D, *shape]`` from draws with or without a dimension of chains, and with or without singleton dimensions."""
+    """``[C, D, *shape]`` from draws with or without a dimension of chains, and with or without singleton dimensions."""
     for leading in (1, 2):  # draws, or chains and draws
         rest = value.shape[leading:]
         if value.ndim >= leading and [n for n in rest if n != 1] == [n for n in shape if n != 1]:
             if leading == 2 and len(rest) < len(shape):
                 continue
-            return value.reshape(-1, *shape)
+            return value.reshape(*([1] if leading == 1 else []), *value.shape[:leading], *shape)
     raise ValueError(
         f"posterior: site {name!r} has draws of shape {list(value.shape)}, expected [draws, {_listed(shape)}] or "
         f"[chains, draws, {_listed(shape)}]"

@@ -7,6 +7,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -18,13 +19,15 @@ from pyro.poutine.trace_struct import Trace
 from torch import Tensor
 from torch.distributions.utils import probs_to_logits
 
+from pyro_ksd.edits import Edits
 from pyro_ksd.models.distribution import PAD
-from pyro_ksd.models.evaluated import EvaluatedModel
+from pyro_ksd.models.evaluated import EvaluatedModel, distinct
 from pyro_ksd.models.isolation import isolated, seed_from
 from pyro_ksd.models.parameters import Shapes, bind, checked_point, parameter_shapes
 from pyro_ksd.models.sites import Layout, find_layout, in_plate, is_enumerated, sample_sites
 from pyro_ksd.sequences import Sequences
 
+_DRAWN = 2**18  # sequences times draws that are scored at once
 _INSPECTED = 25  # steps of a program that are looked at to learn its layout
 
 
@@ -117,14 +120,46 @@ class VectorizedProgram(EvaluatedModel):
         """The shapes of the global latent sites and ``pyro.param`` sites, by name."""
         return parameter_shapes(self._program, *self._example)
 
+    def at(self, values: Mapping[str, Tensor]) -> VectorizedProgram:
+        """The same program with other values of its global parameters.
+
+        :param values: of the same shapes as those that the program was made with.
+        """
+        other = copy(self)
+        other.__dict__.pop("_log_joint_of_nothing", None)
+        other._values = self._values | dict(values)
+        other._bound = bind(self._program, other._values)
+        return other
+
     def log_joint_draws(self, sequences: Sequences, draws: Mapping[str, Tensor]) -> Tensor:
         """The log-joints under each of ``D`` draws of global parameters, double ``[D, N]``.
 
         All draws at once where the program's operations can be vectorized over them, else one after the other.
 
-        :param draws: ``[D, ...]`` by name, see :func:`~pyro_ksd.models.parameters.posterior_draws`.
+        :param draws: ``[D, ...]`` by name.
         """
+        count = len(next(iter(draws.values())))
+        values = torch.empty(count, len(sequences), dtype=torch.double, device=sequences.device)
+        for rows in sequences.lengths.argsort(stable=True).split(max(1, _DRAWN // count)):
+            part = sequences[rows].narrowed()
+            if part.width == 0:  # nothing but empty sequences
+                values[:, rows] = self._nothing_draws(draws)[:, None]
+                continue
+            values[:, rows] = self._score_draws(part, draws)
+            empty = rows[part.lengths == 0]
+            if len(empty):
+                values[:, empty] = self._nothing_draws(draws)[:, None]
+        return values
 
+    def log_ratio_draws(self, sequences: Sequences, edits: Edits, draws: Mapping[str, Tensor]) -> Tensor:
+        """``log p(y) - log p(x)`` for every edit under each of ``D`` draws, double ``[D, E]``."""
+        everything = Edits.cat([Edits.identity(sequences), edits]).apply(sequences)
+        first, inverse = distinct(everything)
+        values = self.log_joint_draws(everything[first], draws)
+        edited, own = inverse[len(sequences) :], inverse[: len(sequences)].index_select(0, edits.owner)
+        return values.index_select(1, edited) - values.index_select(1, own)
+
+    def _score_draws(self, sequences: Sequences, draws: Mapping[str, Tensor]) -> Tensor:
         def under(values: dict[str, Tensor]) -> Tensor:
             return self._score(bind(self._program, self._values | values), sequences.tokens, sequences.lengths).double()
 
@@ -134,6 +169,12 @@ class VectorizedProgram(EvaluatedModel):
             except (RuntimeError, ValueError):  # operations or control flow that vmap does not know
                 count = len(next(iter(draws.values())))
                 return torch.stack([under({name: value[i] for name, value in draws.items()}) for i in range(count)])
+
+    def _nothing_draws(self, draws: Mapping[str, Tensor]) -> Tensor:
+        """The log-joint of the empty sequence under each draw, double ``[D]``."""
+        count = len(next(iter(draws.values())))
+        points = ({name: value[i] for name, value in draws.items()} for i in range(count))
+        return torch.tensor([self.at(point)._log_joint_of_nothing for point in points], dtype=torch.double)
 
     @property
     def generates(self) -> bool:

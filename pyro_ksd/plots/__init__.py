@@ -5,7 +5,8 @@ from pyro_ksd.plots.gram import plot_gram
 from pyro_ksd.plots.ngrams import plot_ngrams
 from pyro_ksd.plots.null import plot_null
 from pyro_ksd.plots.overview import plot_check
+from pyro_ksd.plots.ppc import plot_ppc
 from pyro_ksd.plots.sequences import plot_sequences
 from pyro_ksd.plots.views import plot_views
 
-__all__ = ["plot_check", "plot_gram", "plot_ngrams", "plot_null", "plot_sequences", "plot_views"]
+__all__ = ["plot_check", "plot_gram", "plot_ngrams", "plot_null", "plot_ppc", "plot_sequences", "plot_views"]

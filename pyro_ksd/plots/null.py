@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pyro_ksd.containers import dataset
 from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, legend_above, p_text, points
-from pyro_ksd.selection import known_view, view_names
+from pyro_ksd.selection import chosen_views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,11 +43,7 @@ def plot_null(
     :returns: the axes, one for each view.
     """
     ksd, null = dataset(check, "ksd"), dataset(check, "ksd_null")["ksd"]
-    names = view_names(check) if view is None else [view] if isinstance(view, str) else list(view)
-    if not names:
-        raise ValueError(f"expected view to name some of {view_names(check)}, found none; leave it out for all of them")
-    for name in names:
-        known_view(name, view_names(check))
+    names = chosen_views(check, view)
     axes = axes_for(ax, len(names), (7, 0.6 + 1.3 * len(names)), figsize, backend_kwargs)
     for one_ax, name in zip(axes, names, strict=True):
         one = ksd.sel(view=name)

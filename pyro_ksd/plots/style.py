@@ -29,7 +29,13 @@ GRAY = "0.4"
 
 
 def axes_for(
-    ax: Any, count: int, default_size: tuple[float, float], figsize: Any, backend_kwargs: Mapping[str, Any] | None
+    ax: Any,
+    count: int,
+    default_size: tuple[float, float],
+    figsize: Any,
+    backend_kwargs: Mapping[str, Any] | None,
+    *,
+    in_row: bool = False,
 ) -> npt.NDArray[np.object_]:
     """The given axes, or those of a new figure with one below the other, as a flat array.
 
@@ -37,12 +43,13 @@ def axes_for(
     :param count: how many axes are needed.
     :param default_size: width and height of a new figure in inches, unless ``figsize`` is given.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+    :param in_row: whether new axes stand one beside the other instead.
     """
     import matplotlib.pyplot as plt
 
     if ax is None:
         keywords = {"layout": "constrained", "figsize": figsize or default_size, **(backend_kwargs or {})}
-        ax = plt.subplots(count, 1, **keywords)[1]
+        ax = plt.subplots(*((1, count) if in_row else (count, 1)), **keywords)[1]
     axes: npt.NDArray[np.object_] = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
     if len(axes) != count:
         raise ValueError(

@@ -173,7 +173,7 @@ def test_draws_from_mcmc_in_all_forms() -> None:
     from_dict = posterior_draws(mcmc.get_samples(), SHAPES)
     from_chains = posterior_draws(mcmc.get_samples(group_by_chain=True), SHAPES)
     for name in SHAPES:
-        assert from_object[name].shape == (3, *SHAPES[name])
+        assert from_object[name].shape == (1, 3, *SHAPES[name])
         assert torch.equal(from_object[name], from_dict[name])
         assert torch.equal(from_object[name], from_chains[name])
 
@@ -184,15 +184,17 @@ def test_draws_from_a_guide_and_from_predictive() -> None:
     state = torch.get_rng_state()
     draws = posterior_draws(guide, SHAPES, *ARGUMENTS, num_draws=7)
     assert torch.equal(torch.get_rng_state(), state)
-    assert draws["moves"].shape == (7, 3, 3)
+    assert draws["moves"].shape == (1, 7, 3, 3)
     again = posterior_draws(Predictive(bayesian, guide=guide, num_samples=7), SHAPES, *ARGUMENTS)
-    assert again["moves"].shape == (7, 3, 3)
-    torch.testing.assert_close(draws["moves"].sum(-1), torch.ones(7, 3, dtype=torch.double))
+    assert again["moves"].shape == (1, 7, 3, 3)
+    torch.testing.assert_close(draws["moves"].sum(-1), torch.ones(1, 7, 3, dtype=torch.double))
 
 
 def test_singleton_dimensions_of_predictive_go() -> None:
     values = {"initial": torch.rand(5, 1, 3), "moves": torch.rand(5, 1, 3, 3)}
-    assert posterior_draws(values, SHAPES)["initial"].shape == (5, 3)
+    assert posterior_draws(values, SHAPES)["initial"].shape == (1, 5, 3)
+    chains = {name: value.expand(2, *value.shape).squeeze(2) for name, value in values.items()}
+    assert posterior_draws(chains, SHAPES)["initial"].shape == (2, 5, 3)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def test_singleton_dimensions_of_predictive_go() -> None:
     [
         ({"initial": torch.rand(5, 4)}, "site 'initial' has draws of shape [5, 4], expected [draws, 3] or [chains, dr"),
         ({"speed": torch.rand(5)}, "the program has no global site ['speed'], expected some of ['initial', 'moves']"),
-        (many(2) | {"initial": torch.rand(3, 3)}, "the same number of draws for all sites, found {'initial': 3, 'mov"),
+        (many(2) | {"initial": torch.rand(3, 3)}, "chains and draws for all sites, found {'initial': [1, 3], 'mov"),
         (3, "posterior: expected draws by name, an MCMC object, a Predictive or a guide, found int"),
     ],
 )

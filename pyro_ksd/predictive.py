@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Posterior predictive checks: the discrepancy of the data and of replicated data, for every posterior draw.
+
+For a draw :math:`\theta` of the posterior, :math:`T(y, \theta)` is the U-statistic of the data :math:`y` under the
+model with the parameters :math:`\theta`, and :math:`T(y^{rep}, \theta)` that of data which this model draws. The
+posterior predictive p-value is :math:`P(T(y^{rep}, \theta) \ge T(y, \theta) \mid y)` (Gelman, Meng and Stern, 1996). As
+the data have been used to find the posterior, it is not uniform under a true model but closer to 1/2: a small value
+speaks against the model, a middling one does not say much for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from pyro_ksd.bootstrap import NullDraws, null_statistics
+from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
+from pyro_ksd.localization import Localization, localize_view, mean_localization
+from pyro_ksd.models.draws import ModelDraws
+from pyro_ksd.sequences import Sequences
+from pyro_ksd.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
+from pyro_ksd.stein import check_possible, find_jumps, matrices_of
+from pyro_ksd.views import View
+
+_LOCALIZED = 25  # posterior draws, evenly spaced, over which the places of the misfit are averaged
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorPredictive:
+    """What a posterior predictive check found.
+
+    :ivar views: the ``V`` views.
+    :ivar num_chains: the number of chains that the ``D`` posterior draws come from.
+    :ivar realized: double ``[D, V]``, the statistics of the data.
+    :ivar replicated: the statistics of the replicated data, ``[D, V]``.
+    :ivar p_value: double ``[V]``, the posterior predictive p-value of each view.
+    :ivar p_value_overall: that of the largest standardized statistic of all views.
+    :ivar places: where the misfit of each view sits, a mean over posterior draws.
+    :ivar seconds: the time that each stage took.
+    """
+
+    views: tuple[View, ...]
+    num_chains: int
+    realized: Tensor
+    replicated: NullDraws
+    p_value: Tensor
+    p_value_overall: float
+    places: list[Localization]
+    seconds: dict[str, float]
+
+
+def posterior_predictive(
+    models: ModelDraws,
+    sequences: Sequences,
+    views: Sequence[View],
+    symbols: Sequence[str],
+    *,
+    seed: int = 0,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    progress: bool = False,
+) -> PosteriorPredictive:
+    """Compares the data with replicated data under every posterior draw.
+
+    :param symbols: the symbols of the alphabet, as a person writes them.
+    :param seed: of the replicated data.
+    """
+    check_sample_size(len(sequences))
+    started = perf_counter()
+    generator = torch.Generator(sequences.device).manual_seed(seed)
+    localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
+    realized, replicated, kept = [], [], []
+    bar = tqdm(models, desc="posterior draws", unit="draw", total=len(models), disable=not progress)
+    for index, model in enumerate(bar):
+        check_possible(model, sequences)
+        jumps = find_jumps(model, sequences, views, keep=index in localized)
+        matrices = matrices_of(jumps, views, max_bytes)
+        realized.append(torch.stack([u_statistic(matrix) for matrix in matrices]))
+        if index in localized:
+            kept.append((jumps, matrices))
+        replicate = model.draw(len(sequences), generator)
+        replicated.append(null_statistics(model, replicate, len(sequences), views, max_bytes))
+    null, observed = NullDraws.cat(replicated), torch.stack(realized)
+    compared = perf_counter()
+    places = [
+        mean_localization(
+            [
+                localize_view(jumps[view.operator], view, matrices[v], null.extreme[:, v], symbols, max_bytes)
+                for jumps, matrices in kept
+            ]
+        )
+        for v, view in enumerate(tqdm(views, desc="localization", unit="view", disable=not progress))
+    ]
+    return PosteriorPredictive(
+        views=tuple(views),
+        num_chains=models.num_chains,
+        realized=observed,
+        replicated=null,
+        p_value=predictive_p_value(observed, null.statistic),
+        p_value_overall=float(predictive_p_value(*_largest(observed, null.statistic))),
+        places=places,
+        seconds={"posterior": compared - started, "localization": perf_counter() - compared},
+    )
+
+
+def predictive_p_value(realized: Tensor, replicated: Tensor) -> Tensor:
+    r""":math:`(1 + \#\{d : T(y^{rep}_d, \theta_d) \ge T(y, \theta_d)\}) / (D + 1)`, which is never 0; ties count.
+
+    :param realized: ``[D]`` or ``[D, V]``.
+    :param replicated: of the same shape.
+
+    >>> predictive_p_value(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, 2.0, 1.0])).item()
+    0.5
+    """
+    tolerance = TIE_TOLERANCE * torch.maximum(realized.abs(), replicated.abs()).amax(0)
+    return (1 + (replicated >= realized - tolerance).sum(0)).double() / (len(realized) + 1)
+
+
+def _largest(realized: Tensor, replicated: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest statistic of all views for each draw, in units of the spread of the replicated ones; ``[D]`` each."""
+    center, spread = replicated.mean(0), replicated.std(0, correction=0).clamp(min=torch.finfo(replicated.dtype).tiny)
+    return ((realized - center) / spread).amax(1), ((replicated - center) / spread).amax(1)

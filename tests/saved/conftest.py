@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of this folder need neither torch nor Pyro, only checks that were saved where these are installed."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import matplotlib
+import pytest
+import xarray as xr
+from synthetic import made_up_check
+
+matplotlib.use("agg")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0.23 announces ArviZ 1.0 when imported
+    import arviz  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def computed_check() -> xr.DataTree:
+    """A check of a model: the one saved in the file that ``PYRO_KSD_SAVED_CHECK`` names, else a new one."""
+    file = os.environ.get("PYRO_KSD_SAVED_CHECK")
+    if file:
+        with xr.open_datatree(file) as saved:
+            return saved.load()
+    torch = pytest.importorskip("torch", reason="no saved check is given, and without torch none can be computed")
+    from example_models import walk
+
+    from pyro_ksd import ksd_check
+
+    data = walk(hold=0.5).draw(12, torch.Generator().manual_seed(0))
+    return ksd_check(walk(), data, num_bootstrap=40, seed=7, progress=False)
+
+
+@pytest.fixture(params=["made up", "computed"])
+def check(request: pytest.FixtureRequest) -> xr.DataTree:
+    """A check of random numbers with all that a check may have, and one of a model."""
+    if request.param == "made up":
+        return made_up_check(["a", "b", "ß"], impossible=2)
+    found: xr.DataTree = request.getfixturevalue("computed_check")
+    return found

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``import pyro_ksd`` is light, and what reads saved checks needs neither torch nor Pyro."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import pyro_ksd
+
+WITHOUT_TORCH = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"torch", "pyro"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_import_loads_nothing_heavy() -> None:
+    heavy = ["torch", "pyro", "xarray", "pandas", "matplotlib", "arviz", "scipy"]
+    assert run(f"import sys, pyro_ksd; print([name for name in {heavy} if name in sys.modules])") == "[]"
+
+
+def test_reading_and_drawing_work_without_torch() -> None:
+    names = ["summary", "verdict", "extend", "to_inference_data"]
+    names += [name for name in pyro_ksd.__all__ if name.startswith("plot_")]
+    assert len(names) == 10
+    code = f"import pyro_ksd.plots, pyro_ksd.containers, pyro_ksd.tables\nfrom pyro_ksd import {', '.join(names)}\n"
+    assert run(f"{WITHOUT_TORCH}\n{code}\nprint('done')") == "done"
+
+
+@pytest.mark.parametrize("name", ["ksd_check", "Sequences", "from_pyro"])
+def test_what_needs_torch_says_so(name: str) -> None:
+    code = f"try:\n    from pyro_ksd import {name}\nexcept ImportError as error:\n    print(error.name, error)"
+    assert run(f"{WITHOUT_TORCH}\n{code}") == "torch No module named 'torch'"
+
+
+def test_every_name_is_there_for_programs_and_for_type_checkers() -> None:
+    assert sorted(pyro_ksd.__all__) == pyro_ksd.__all__
+    assert set(pyro_ksd.__all__) <= set(dir(pyro_ksd))
+    tree = ast.parse(Path(pyro_ksd.__file__).read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    seen = {alias.name: node.module for node in imports for alias in node.names if node.module.startswith("pyro_ksd.")}
+    assert sorted(seen) == pyro_ksd.__all__
+    for name, module in seen.items():
+        assert getattr(pyro_ksd, name) is getattr(import_module(str(module)), name)
+
+
+def test_modules_are_attributes() -> None:
+    assert run("import pyro_ksd; print(pyro_ksd.kernels.ContiguousKernel.__name__)") == "ContiguousKernel"
+
+
+@pytest.mark.parametrize("name", ["nothing", "__nothing__"])
+def test_an_unknown_name(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'pyro_ksd' has no attribute '{name}'"):
+        getattr(pyro_ksd, name)
