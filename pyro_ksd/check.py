@@ -103,7 +103,7 @@ def ksd_check(
         if given or bootstrap != "auto":
             raise ValueError(f"posterior: expected no {', '.join(given) or 'bootstrap='} beside it, which it replaces")
         draws = ModelDraws(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order)
-        ready: SequenceModel = next(iter(draws))
+        ready: SequenceModel = draws.first
     elif refit is not None:
         fit = _refitted(refit, model, order, sampler)
         ready = fit(sequences)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -40,6 +41,16 @@ class Chunk:
         return slice(self.begin, self.begin + len(self.sequences))
 
 
+class SeveralModels(Protocol):
+    """Models that can be asked together."""
+
+    def __iter__(self) -> Iterator[SequenceModel]:
+        """The models one by one, ``K`` of them."""
+
+    def log_ratios(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """The log-ratios of the edits under each model, double ``[K, E]``."""
+
+
 class Jumps:
     """All jumps of one operator from the sequences, chunk by chunk, so that memory never holds all edits.
 
@@ -70,6 +81,17 @@ class Jumps:
                 kept.append(weights)
             yield Chunk(begin, part, edits, weights)
         self._kept = kept
+
+    @staticmethod
+    def of_several(models: SeveralModels, operator: Operator, sequences: Sequences) -> list[Jumps]:
+        """The jumps under each of several models, whose weights are found together and kept."""
+        found = [Jumps(model, operator, sequences, keep=True) for model in models]
+        for _, part in found[0]._parts():
+            edits = operator.neighborhood.edits(part)
+            for jumps, log_ratio in zip(found, models.log_ratios(part, edits), strict=True):
+                check_log_ratio(part, edits, log_ratio)
+                jumps._kept.append(operator.weights(part, edits, log_ratio))
+        return found
 
     def at_once(self) -> Chunk:
         """All jumps in one chunk, for kernels that compare every pair of neighbors."""
@@ -102,6 +124,15 @@ def weighted_edits(model: SequenceModel, operator: Operator, sequences: Sequence
     """
     edits = operator.neighborhood.edits(sequences)
     log_ratio = model.log_ratio(sequences, edits).double()
+    check_log_ratio(sequences, edits, log_ratio)
+    return edits, operator.weights(sequences, edits, log_ratio)
+
+
+def check_log_ratio(sequences: Sequences, edits: Edits, log_ratio: Tensor) -> None:
+    """Checks that the model gave a number to every edit.
+
+    :raises ValueError: showing one to which it gave NaN.
+    """
     if log_ratio.isnan().any():
         edit = log_ratio.isnan().nonzero()[:1, 0]
         row = int(edits.owner[edit])
@@ -110,4 +141,3 @@ def weighted_edits(model: SequenceModel, operator: Operator, sequences: Sequence
             f"{sequences[row : row + 1].to_lists()[0]}, becomes {edits.select(edit).apply(sequences).to_lists()[0]}; "
             "the model gives NaN there"
         )
-    return edits, operator.weights(sequences, edits, log_ratio)

@@ -19,14 +19,16 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from pyro_ksd.bootstrap import NullDraws, null_statistics
+from pyro_ksd.jumps import Jumps
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
 from pyro_ksd.localization import Localization, localize_view, mean_localization
 from pyro_ksd.models.draws import ModelDraws
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
-from pyro_ksd.stein import check_possible, find_jumps, matrices_of
+from pyro_ksd.stein import check_possible, matrices_of
 from pyro_ksd.views import View
 
+_TOGETHER = 50  # posterior draws whose log-ratios are computed at once
 _LOCALIZED = 25  # posterior draws, evenly spaced, over which the places of the misfit are averaged
 
 
@@ -73,17 +75,23 @@ def posterior_predictive(
     started = perf_counter()
     generator = torch.Generator(sequences.device).manual_seed(seed)
     localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
-    realized, replicated, kept = [], [], []
-    bar = tqdm(models, desc="posterior draws", unit="draw", total=len(models), disable=not progress)
-    for index, model in enumerate(bar):
-        check_possible(model, sequences)
-        jumps = find_jumps(model, sequences, views, keep=index in localized)
-        matrices = matrices_of(jumps, views, max_bytes)
-        realized.append(torch.stack([u_statistic(matrix) for matrix in matrices]))
-        if index in localized:
-            kept.append((jumps, matrices))
-        replicate = model.draw(len(sequences), generator)
-        replicated.append(null_statistics(model, replicate, len(sequences), views, max_bytes))
+    realized: list[Tensor] = []
+    replicated: list[NullDraws] = []
+    kept = []
+    with tqdm(desc="posterior draws", unit="draw", total=len(models), disable=not progress) as bar:
+        for batch in models.batches(_TOGETHER):
+            for model in batch:
+                check_possible(model, sequences)
+            several = {view.operator: Jumps.of_several(batch, view.operator, sequences) for view in views}
+            for index, model in enumerate(batch):
+                jumps = {operator: found[index] for operator, found in several.items()}
+                matrices = matrices_of(jumps, views, max_bytes)
+                realized.append(torch.stack([u_statistic(matrix) for matrix in matrices]))
+                if len(replicated) in localized:
+                    kept.append((jumps, matrices))
+                replicate = model.draw(len(sequences), generator)
+                replicated.append(null_statistics(model, replicate, len(sequences), views, max_bytes))
+                bar.update()
     null, observed = NullDraws.cat(replicated), torch.stack(realized)
     compared = perf_counter()
     places = [

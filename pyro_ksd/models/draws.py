@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from copy import copy
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -60,7 +62,7 @@ class ModelDraws:
                     "posterior: expected a program that can generate the replicated data, found one without the "
                     "parameter num_sequences; let it draw num_sequences sequences where it is given none"
                 )
-        # One table shows whether the program is of that order; the warning need not come again for each draw.
+        # One table shows whether the program is of that order; neither it nor its warning is needed for each draw.
         self._order = order if order is not None and TabulatedModel(self._plain(0), order, data).is_local else None
 
     def __len__(self) -> int:
@@ -68,17 +70,34 @@ class ModelDraws:
 
     def __iter__(self) -> Iterator[SampleableModel]:
         """The models, one for each draw."""
-        for index in range(len(self)):
-            model = self._plain(index)
-            draw = model.draw if isinstance(model, LoopProgram) else model.generate
-            ready: SequenceModel = model if self._order is None else TabulatedModel(model, self._order, self._data)
-            yield with_sampler(ready, draw)
+        return iter(self._models)
 
-    def log_ratios(self, sequences: Sequences, edits: Edits) -> Tensor | None:
-        """The log-ratios of all draws at once, double ``[D, E]``; ``None`` where one draw at a time is faster."""
+    @property
+    def first(self) -> SampleableModel:
+        """The model under the first draw."""
+        return self._model(0)
+
+    def batches(self, size: int) -> Iterator[ModelDraws]:
+        """The draws in parts of at most ``size``."""
+        for begin in range(0, len(self), size):
+            part = copy(self)
+            part.values = {name: value[begin : begin + size] for name, value in self.values.items()}
+            yield part
+
+    def log_ratios(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """The log-ratios under each draw, double ``[D, E]``; at once where the program can be vectorized over draws."""
         if self._base is None or self._order is not None:
-            return None
+            return torch.stack([model.log_ratio(sequences, edits).double() for model in self])
         return self._base.log_ratio_draws(sequences, edits, self.values)
+
+    @cached_property
+    def _models(self) -> list[SampleableModel]:
+        return [self._model(index) for index in range(len(self))]
+
+    def _model(self, index: int) -> SampleableModel:
+        model = self._plain(index)
+        ready: SequenceModel = model if self._order is None else TabulatedModel(model, self._order)
+        return with_sampler(ready, model.draw if isinstance(model, LoopProgram) else model.generate)
 
     def _point(self, index: int) -> dict[str, Tensor]:
         return {name: value[index] for name, value in self.values.items()}

@@ -247,8 +247,10 @@ class VectorizedProgram(EvaluatedModel):
 
     def _first_value(self, site: dict[str, Any]) -> Tensor:
         """The value of a site for the first sequence."""
-        value: Tensor = site["value"].expand(site["fn"].shape())
-        return value.movedim(self._layout.dim - site["fn"].event_dim, 0)[0]
+        fn, value = site["fn"], site["value"]
+        event = value.shape[value.ndim - fn.event_dim :]  # not fn.event_shape: sequences may be narrower than that
+        whole: Tensor = value.expand(*fn.batch_shape, *event)
+        return whole.movedim(self._layout.dim - fn.event_dim, 0)[0]
 
     def _inspect(self, example: Sequences) -> Layout:
         short = example.derived(example.tokens[:, :_INSPECTED], example.lengths.clamp(max=_INSPECTED))
@@ -280,7 +282,9 @@ class VectorizedProgram(EvaluatedModel):
     def _trace(self, program: Callable[..., Any], tokens: Tensor, lengths: Tensor) -> Trace:
         if self._layout.enumerated:
             program = poutine.enum(program, first_available_dim=-1 - self._layout.nesting)
-        return poutine.trace(program).get_trace(*self.convention.arguments(tokens, lengths))
+        # At least two columns: many programs have a plate over the width - 1 moves from each symbol to the next.
+        wide = torch.nn.functional.pad(tokens, (0, max(0, 2 - tokens.shape[1])))
+        return poutine.trace(program).get_trace(*self.convention.arguments(wide, lengths))
 
     def _own_sites(self, trace: Trace) -> list[tuple[str, dict[str, Any]]]:
         return [(name, site) for name, site in sample_sites(trace) if in_plate(site, self._layout.plate)]

@@ -36,16 +36,16 @@ class TabulatedModel:
 
     :param model: the model, known by its log-joint.
     :param order: ``k``.
-    :param data: the sequences that the model is for.
+    :param data: the sequences that the model is for; left out, the order is taken on trust.
     """
 
-    def __init__(self, model: SequenceModel, order: int, data: Sequences) -> None:
+    def __init__(self, model: SequenceModel, order: int, data: Sequences | None = None) -> None:
         if isinstance(order, bool) or not isinstance(order, int) or order < 1:
             raise ValueError(f"order: expected a number of at least 1, found {order!r}")
         self.model = model
         self._order = order
         table = self._tabulate()
-        self._table = table if self._agrees(table, data) else None
+        self._table = table if data is None or self._agrees(table, data) else None
         if self._table is None:
             warnings.warn(
                 f"the model is not of order {order}: its table disagrees with the log-joint of the data or of their "

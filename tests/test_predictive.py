@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Posterior predictive checks, after inference by NUTS and by SVI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+import xarray as xr
+from pyro import poutine
+from pyro.infer import MCMC, NUTS, SVI, Predictive, Trace_ELBO, TraceEnum_ELBO
+from pyro.infer.autoguide import AutoNormal
+from pyro.optim import Adam
+from torch import Tensor
+
+from pyro_ksd import (
+    HiddenMarkovSequence,
+    MarkovSequence,
+    Sequences,
+    extend,
+    from_pyro,
+    ksd_check,
+    summary,
+    to_inference_data,
+    verdict,
+)
+from pyro_ksd.models.draws import ModelDraws
+from pyro_ksd.neighborhoods import zs
+from pyro_ksd.predictive import predictive_p_value
+from pyro_ksd.statistics import u_statistic
+from pyro_ksd.stein import stein_matrices
+from pyro_ksd.views import default_views
+
+SIZE, STATES = 3, 2
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    pyro.clear_param_store()
+    pyro.set_rng_seed(0)
+    yield
+    pyro.clear_param_store()
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def simplex(name: str, *shape: int) -> Tensor:
+    law = dist.Dirichlet(torch.ones(*shape, dtype=torch.double)).to_event(len(shape) - 1)
+    return pyro.sample(name, law)
+
+
+def drawn(model: Any, number: int) -> tuple[Tensor, Tensor]:
+    x = model.draw(number, seeded(int(torch.randint(2**31, ()))))
+    return x.tokens, x.lengths
+
+
+def first_order(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+    """A chain with unknown moves; all steps of all sequences in one site."""
+    initial, moves = simplex("initial", SIZE), simplex("moves", SIZE, SIZE)
+    if num_sequences is not None:
+        return drawn(MarkovSequence.from_transitions(initial, moves, stop=0.2), num_sequences)
+    count, width = sequences.shape
+    inside = torch.arange(width) < lengths[:, None]
+    with pyro.plate("sequences", count, dim=-2):
+        pyro.sample("first", dist.Categorical(initial), obs=sequences[:, :1])
+        pyro.factor("stops", (lengths - 1).double()[:, None] * np.log(1 - 0.2))
+        with pyro.plate("steps", width - 1, dim=-1), poutine.mask(mask=inside[:, 1:]):
+            pyro.sample("x", dist.Categorical(moves[sequences[:, :-1]]), obs=sequences[:, 1:])
+    return None
+
+
+def hidden(x: Any = None, num_sequences: int | None = None) -> Any:
+    """A hidden Markov model as one site."""
+    start, moves, emissions = simplex("start", STATES), simplex("moves", STATES, STATES), simplex("emit", STATES, SIZE)
+    stop = torch.full((STATES,), 0.2, dtype=torch.double)
+    law = HiddenMarkovSequence(start, moves, emissions, stop)
+    if num_sequences is not None:
+        found = law.draw(num_sequences, seeded(int(torch.randint(2**31, ()))))
+        return found.padded(-1)
+    with pyro.plate("sequences", len(x)):
+        return pyro.sample("x", law, obs=x)
+
+
+def hidden_steps(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+    """The same, written step by step with enumerated states."""
+    start, moves, emissions = simplex("start", STATES), simplex("moves", STATES, STATES), simplex("emit", STATES, SIZE)
+    if num_sequences is not None:
+        stop = torch.full((STATES,), 0.2, dtype=torch.double)
+        return drawn(HiddenMarkovSequence(start, moves, emissions, stop), num_sequences)
+    with pyro.plate("sequences", len(lengths), dim=-1):
+        state = None
+        for t in pyro.markov(range(sequences.shape[1])):
+            with poutine.mask(mask=t < lengths):
+                law = start if state is None else moves[state]
+                state = pyro.sample(f"z_{t}", dist.Categorical(law), infer={"enumerate": "parallel"})
+                pyro.sample(f"x_{t}", dist.Categorical(emissions[state]), obs=sequences[:, t])
+                pyro.sample(f"stop_{t}", dist.Bernoulli(0.2), obs=(lengths == t + 1).double())
+    return None
+
+
+def second_order_data(num: int) -> Sequences:
+    """Each symbol is most often the one after the one before last."""
+    probs = torch.full((SIZE + 1,) * 3, 0.05, dtype=torch.double)
+    for oldest in range(SIZE + 1):
+        probs[oldest, :, (oldest + 1) % SIZE] = 0.8
+    probs[..., SIZE] = 0.2
+    probs[SIZE, SIZE, SIZE] = 0.0
+    probs[:SIZE, SIZE] = 1.0
+    return MarkovSequence(probs / probs.sum(-1, keepdim=True), order=2).draw(num, seeded(3))
+
+
+def chain_data(num: int) -> Sequences:
+    moves = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7], [0.4, 0.4, 0.2]], dtype=torch.double)
+    return MarkovSequence.from_transitions(moves[0], moves, stop=0.2).draw(num, seeded(1))
+
+
+def hidden_data(num: int) -> Sequences:
+    moves = torch.tensor([[0.9, 0.1], [0.2, 0.8]], dtype=torch.double)
+    emissions = torch.tensor([[0.8, 0.1, 0.1], [0.1, 0.4, 0.5]], dtype=torch.double)
+    stop = torch.full((STATES,), 0.2, dtype=torch.double)
+    return HiddenMarkovSequence(moves[0], moves, emissions, stop).draw(num, seeded(2))
+
+
+def nuts(program: Any, *arguments: Tensor, draws: int = 120, chains: int = 1) -> MCMC:
+    mcmc = MCMC(NUTS(program), num_samples=draws, warmup_steps=40, num_chains=chains, disable_progbar=True)
+    mcmc.run(*arguments)
+    return mcmc
+
+
+def svi(program: Any, *arguments: Tensor, enumerated: bool = False, steps: int = 300) -> AutoNormal:
+    hide = [f"z_{t}" for t in range(100)]
+    guide = AutoNormal(poutine.block(program, hide=hide))
+    elbo = TraceEnum_ELBO() if enumerated else Trace_ELBO()
+    optimizer = SVI(program, guide, Adam({"lr": 0.1}), elbo)
+    for _ in range(steps):
+        optimizer.step(*arguments)
+    return guide
+
+
+DATA = chain_data(12)
+EVEN = MarkovSequence.from_transitions(torch.ones(3) / 3, torch.ones(3, 3) / 3, stop=0.1)
+VALUES = {
+    "initial": torch.distributions.Dirichlet(torch.ones(3, dtype=torch.double)).sample((6,)),
+    "moves": torch.distributions.Dirichlet(torch.ones(3, dtype=torch.double)).sample((6, 3)),
+}
+
+
+def check_of(posterior: Any, **options: Any) -> xr.DataTree:
+    return ksd_check(first_order, DATA, posterior=posterior, progress=False, **options)
+
+
+def test_realized_and_replicated_statistics_are_those_of_each_draw() -> None:
+    check = check_of(VALUES, seed=5)
+    generator, views = seeded(5), default_views()
+    for index, model in enumerate(ModelDraws(first_order, DATA, VALUES)):
+        replicate = model.draw(len(DATA), generator)
+        for name, data in (("realized", DATA), ("replicated", replicate)):
+            expected = [float(u_statistic(matrix)) for matrix in stein_matrices(model, data, views)]
+            np.testing.assert_allclose(check["ksd_ppc"][name][0, index], expected, rtol=1e-10)
+    ppc, ksd = check["ksd_ppc"].to_dataset(), check["ksd"].to_dataset()
+    xr.testing.assert_allclose(ppc["difference"], ppc["realized"] - ppc["replicated"])
+    np.testing.assert_allclose(ksd["statistic"], ppc["realized"].mean(["chain", "draw"]))
+    exceed = (ppc["replicated"] >= ppc["realized"]).sum(["chain", "draw"])
+    np.testing.assert_allclose(ksd["p_value"], (1 + exceed) / 7)
+    np.testing.assert_allclose(ksd["contribution"].sum("sequence"), ksd["statistic"], rtol=1e-10)
+    np.testing.assert_allclose(ksd["attribution"].sum(["sequence", "position"]), ksd["statistic"], rtol=1e-10)
+    assert ksd.attrs["kind"] == ppc.attrs["kind"] == "posterior predictive"
+    assert "posterior predictive p-values from 6 draws, not calibrated" in repr(summary(check))
+
+
+def test_draws_in_any_form_give_the_same_result() -> None:
+    chains = {name: value.reshape(2, 3, *value.shape[1:]) for name, value in VALUES.items()}
+    container = from_pyro(chains, group_by_chain=True)
+    expected = check_of(VALUES)["ksd_ppc"]
+    forms = [chains, container, to_inference_data(container), {name: value.numpy() for name, value in VALUES.items()}]
+    for form in forms:
+        found = check_of(form)["ksd_ppc"]
+        for name in ("realized", "replicated"):
+            np.testing.assert_array_equal(found[name].values.ravel(), expected[name].values.ravel())
+    assert check_of(chains)["ksd_ppc"].sizes == {"chain": 2, "draw": 3, "view": 5}
+
+
+def test_an_mcmc_object_and_its_draws_give_the_same_result() -> None:
+    mcmc = nuts(first_order, DATA.tokens, DATA.lengths, draws=4)
+    expected = check_of(mcmc)["ksd_ppc"]
+    for form in (mcmc.get_samples(), mcmc.get_samples(group_by_chain=True), from_pyro(mcmc)):
+        xr.testing.assert_allclose(check_of(form)["ksd_ppc"].to_dataset(), expected.to_dataset(), rtol=1e-12)
+
+
+def test_a_guide_and_its_predictive_give_draws() -> None:
+    guide = svi(first_order, DATA.tokens, DATA.lengths, steps=3)
+    assert check_of(guide, num_bootstrap=5)["ksd_ppc"].sizes["draw"] == 5
+    predictive = Predictive(first_order, guide=guide, num_samples=4)
+    assert check_of(predictive)["ksd_ppc"].sizes["draw"] == 4
+
+
+def test_more_draws_than_asked_for_are_thinned_evenly() -> None:
+    check = check_of(VALUES, num_bootstrap=3, seed=2)
+    chosen = {name: value[[0, 2, 5]] for name, value in VALUES.items()}
+    xr.testing.assert_equal(check["ksd_ppc"].to_dataset(), check_of(chosen, seed=2)["ksd_ppc"].to_dataset())
+
+
+def test_order_and_full_evaluation_agree() -> None:
+    def with_stops(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+        initial, moves = simplex("initial", SIZE), simplex("moves", SIZE, SIZE)
+        if num_sequences is not None:
+            return drawn(MarkovSequence.from_transitions(initial, moves, stop=0.2), num_sequences)
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(sequences.shape[1]):
+                law = initial if t == 0 else moves[sequences[:, t - 1]]
+                with poutine.mask(mask=t < lengths):
+                    pyro.sample(f"x_{t}", dist.Categorical(law), obs=sequences[:, t])
+                    pyro.sample(f"stop_{t}", dist.Bernoulli(0.2), obs=(lengths == t + 1).double())
+        return None
+
+    full = ksd_check(with_stops, DATA, posterior=VALUES, progress=False)["ksd_ppc"].to_dataset()
+    table = ksd_check(with_stops, DATA, posterior=VALUES, order=1, progress=False)["ksd_ppc"].to_dataset()
+    xr.testing.assert_allclose(full, table, rtol=1e-9)
+    xr.testing.assert_allclose(full, check_of(VALUES)["ksd_ppc"].to_dataset(), rtol=1e-6, atol=1e-5)
+
+
+def test_joins_the_users_container() -> None:
+    container = from_pyro(VALUES)
+    joined = extend(container, check_of(container))
+    assert {"posterior", "ksd", "ksd_ppc", "observed_data"} <= set(joined.children)
+
+
+def no_samples(sequences: Tensor, lengths: Tensor) -> None:
+    first_order(sequences, lengths)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"posterior": {"speed": torch.rand(5)}}, "no global site ['speed'], expected some of ['initial', 'moves']"),
+        ({"posterior": {"initial": torch.rand(5, 4)}}, "site 'initial' has draws of shape [5, 4], expected [draws, 3]"),
+        ({"posterior": {"initial": VALUES["initial"]}}, "moves"),
+        ({"posterior": {}}, "posterior: expected draws of some of the sites ['initial', 'moves'], found none"),
+        ({"posterior": VALUES, "parameters": {}}, "posterior: expected no parameters= beside it, which it replaces"),
+        ({"posterior": VALUES, "bootstrap": "wild"}, "posterior: expected no bootstrap= beside it, which it replaces"),
+        ({"posterior": VALUES, "model": no_samples}, "found one without the parameter num_sequences; let it draw"),
+        ({"posterior": VALUES, "model": EVEN}, "sites to give the draws to, found MarkovSequence, which has its own"),
+    ],
+)
+def test_refuses(arguments: dict[str, Any], message: str) -> None:
+    given = {"model": first_order, "data": DATA} | arguments
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        ksd_check(**given, progress=False)
+    assert message in str(error.value)
+
+
+def test_p_value_counts_ties() -> None:
+    realized = torch.tensor([[1.0, 0.0], [2.0, 5.0]])
+    replicated = torch.tensor([[1.0, 1.0], [1.0, 4.0]])
+    torch.testing.assert_close(predictive_p_value(realized, replicated).float(), torch.tensor([2 / 3, 2 / 3]))
+
+
+@pytest.mark.parametrize("inference", ["NUTS", "SVI"])
+@pytest.mark.parametrize("right", [True, False])
+def test_a_chain_after_inference(inference: str, right: bool) -> None:
+    data = chain_data(60) if right else second_order_data(60)
+    arguments = (data.tokens, data.lengths)
+    posterior = (
+        nuts(first_order, *arguments, draws=100) if inference == "NUTS" else svi(first_order, *arguments, steps=200)
+    )
+    check = ksd_check(first_order, data, posterior=posterior, num_bootstrap=100, progress=False)
+    p = float(check["ksd"]["p_value_overall"])
+    if right:
+        assert p > 0.05
+        assert float(check["ksd"]["p_value"].min()) > 0.02
+    else:
+        assert p < 0.01
+        assert float(check["ksd"]["p_value"].sel(view="content-3")) < 0.01
+        assert "does not fit" in verdict(check)
+
+
+@pytest.mark.parametrize("inference", ["NUTS", "SVI"])
+@pytest.mark.parametrize("right", [True, False])
+def test_a_hidden_markov_model_after_inference(inference: str, right: bool) -> None:
+    data = hidden_data(60) if right else second_order_data(60)
+    if inference == "NUTS":
+        program, posterior = hidden, nuts(hidden, data.padded(-1), draws=100)
+    else:
+        program = hidden_steps
+        posterior = svi(program, data.tokens, data.lengths, enumerated=True, steps=80)
+    views = ["content-1", "content-2", "content-3"]
+    # Edits near the end are enough here, and a hidden Markov model is slow to evaluate.
+    check = ksd_check(
+        program, data, posterior=posterior, views=views, neighborhood=zs(locations=4), num_bootstrap=100, progress=False
+    )
+    p = float(check["ksd"]["p_value_overall"])
+    assert p > 0.05 if right else p < 0.01
