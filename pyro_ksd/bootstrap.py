@@ -41,6 +41,16 @@ class NullDraws:
         return NullDraws(torch.cat([part.statistic for part in parts]), torch.cat([part.extreme for part in parts]))
 
 
+def seeded(seed: int, device: torch.device) -> torch.Generator:
+    """A generator that does not repeat ``manual_seed(seed)``.
+
+    Data are often drawn with the same small seed as the check has. Their random numbers must not come again in what the
+    model draws: the two would be alike, however wrong the model.
+    """
+    other = torch.randint(2**62, (), generator=torch.Generator().manual_seed(seed))
+    return torch.Generator(device).manual_seed(int(other))
+
+
 def rademacher(num_draws: int, size: int, generator: torch.Generator) -> Tensor:
     """Independent signs, -1 or 1; double ``[num_draws, size]``.
 

@@ -14,19 +14,20 @@ from torch import Tensor
 
 from pyro_ksd.balancing import Balancing
 from pyro_ksd.containers import dataset
+from pyro_ksd.inputs import as_sequences, check_keeps_length, views_to_check
 from pyro_ksd.localization import localize
 from pyro_ksd.models.base import SequenceModel, check_data, impossible_sites
 from pyro_ksd.models.convert import as_model
 from pyro_ksd.models.draws import ModelDraws
 from pyro_ksd.models.guards import has_length_law
 from pyro_ksd.models.sampled import Sampler
-from pyro_ksd.neighborhoods import Neighborhood, Substitutions
+from pyro_ksd.neighborhoods import Neighborhood
 from pyro_ksd.predictive import posterior_predictive
 from pyro_ksd.report import Impossible, predictive_datatree, to_datatree
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.stein import called_impossible, impossible_rows
 from pyro_ksd.testing import goodness_of_fit
-from pyro_ksd.views import View, default_views
+from pyro_ksd.views import View
 
 
 def ksd_check(
@@ -96,7 +97,7 @@ def ksd_check(
     """
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, such as 0.05, found {level}")
-    sequences = _as_sequences(data, model)
+    sequences = as_sequences(data, model)
     if posterior is not None:
         others = {"parameters": parameters, "sampler": sampler, "refit": refit}
         given = [f"{name}=" for name, value in others.items() if value is not None]
@@ -110,9 +111,9 @@ def ksd_check(
     else:
         ready = as_model(model, sequences, parameters=parameters, order=order, sampler=sampler)
     lengths = isinstance(model, SequenceModel) or has_length_law(ready, sequences)
-    chosen = _chosen_views(views, neighborhood, balancing, lengths)
+    chosen = views_to_check(views, neighborhood, balancing, lengths)
     if not lengths:
-        _check_keeps_length(chosen, sequences[:10])
+        check_keeps_length(chosen, sequences[:10])
     possible, impossible = _set_apart(ready, sequences)
     symbols = [str(symbol) for symbol in sequences.symbols]
     settings: dict[str, str | int | float] = {
@@ -173,54 +174,3 @@ def _set_apart(model: SequenceModel, sequences: Sequences) -> tuple[Sequences, I
     warnings.warn(f"{told}; the check goes on with the others", UserWarning, stacklevel=3)
     kept = torch.ones(len(sequences), dtype=torch.bool, device=sequences.device).index_fill_(0, rows, False)
     return sequences[kept], Impossible(rows, impossible_sites(model, sequences[rows]))
-
-
-def _chosen_views(
-    views: Sequence[str | View] | None,
-    neighborhood: Neighborhood | None,
-    balancing: str | Balancing | None,
-    lengths: bool,
-) -> list[View]:
-    """The views to look at; of the default ones, those that names ask for."""
-    own = [view for view in views or [] if isinstance(view, View)]
-    if views is not None and len(own) == len(views):
-        if neighborhood is not None or balancing is not None:
-            raise ValueError("neighborhood= and balancing= belong to the default views; state them in your own views")
-        return own
-    default = {view.name: view for view in _default_views(neighborhood, balancing or "barker", lengths)}
-    asked = list(default) if views is None else views
-    unknown = [name for name in asked if isinstance(name, str) and name not in default]
-    if unknown:
-        raise ValueError(f"views: expected names out of {list(default)} or View objects, found {unknown}")
-    return [view if isinstance(view, View) else default[view] for view in asked]
-
-
-NO_LENGTH_LAW = """the model gives no probability to lengths (the sequences of each length have probability 1), so it \
-can be checked only given the lengths, with substitutions. To have the lengths checked too, add a stop at each step,
-    pyro.sample(f"stop_{t}", dist.Bernoulli(p), obs=(lengths == t + 1).float())   # inside the mask
-or a law of the length,
-    pyro.sample("length", dist.Poisson(rate), obs=lengths.float())                # inside the plate"""
-
-
-def _default_views(neighborhood: Neighborhood | None, balancing: str | Balancing, lengths: bool) -> list[View]:
-    if lengths:
-        return default_views(neighborhood, balancing)
-    if neighborhood is None:
-        warnings.warn(NO_LENGTH_LAW, UserWarning, stacklevel=4)
-        neighborhood = Substitutions()
-    return [view for view in default_views(neighborhood, balancing) if view.name != "length"]
-
-
-def _check_keeps_length(views: Sequence[View], sequences: Sequences) -> None:
-    for view in views:
-        edits = view.operator.neighborhood.edits(sequences)
-        if any(block.growth and len(block) for block in edits.blocks):
-            raise ValueError(f"view {view.name!r}: found edits that change the length, but {NO_LENGTH_LAW}")
-
-
-def _as_sequences(data: Any, model: Any) -> Sequences:
-    """The data; integers are codes of the model's symbols, also those that the data lack."""
-    found = Sequences.of(data)
-    if isinstance(data, Sequences) or not isinstance(model, SequenceModel) or not isinstance(found.alphabet, int):
-        return found
-    return Sequences.of(data, model.alphabet_size)

@@ -43,29 +43,32 @@ def to_inference_data(check: Any) -> Any:
 def extend(container: Any, check: Any) -> Any:
     """A new container with all groups of another one and those of a check.
 
-    The groups of an earlier check, ``ksd`` and all ``ksd_...``, are replaced. The sequences, ``token`` and ``length``,
-    join the other variables of ``observed_data``.
+    The groups of an earlier check, ``ksd`` and all ``ksd_...``, are replaced, those of a comparison (``ksd_compare...``)
+    only by another comparison. The sequences, ``token`` and ``length``, join the other variables of ``observed_data``.
 
     :param container: a DataTree or an InferenceData, for example with a posterior. It stays as it is.
-    :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
+    :param check: what :func:`pyro_ksd.ksd_check` or :func:`pyro_ksd.ksd_compare` gave, or what was loaded from a file.
     :returns: a container of the same kind as ``container``.
     :raises ValueError: if the ``observed_data`` of both do not fit together.
     """
-    if not has_group(check, "ksd"):
+    added = {group: _family(group) for group in groups_of(check) if _family(group)}
+    if not added:
         raise ValueError(
             f"check: expected a group 'ksd', found {groups_of(check)}; give the container first, then the check"
         )
     is_tree = isinstance(container, xr.DataTree)
     tree = container.copy() if is_tree else container.to_datatree()
-    for group in filter(_is_of_a_check, groups_of(container)):
-        del tree[group]
-    for group in filter(_is_of_a_check, groups_of(check)):
+    for group in groups_of(container):
+        if _family(group) in added.values():
+            del tree[group]
+    for group in added:
         tree[group] = xr.DataTree(dataset(check, group))
     if has_group(check, "observed_data"):
         observed = dataset(check, "observed_data")
         if has_group(container, "observed_data"):
             own = dataset(container, "observed_data")
-            observed = _joined(_without(own, observed) if has_group(container, "ksd") else own, observed)
+            earlier = any(map(_family, groups_of(container)))
+            observed = _joined(_without(own, observed) if earlier else own, observed)
         tree["observed_data"] = xr.DataTree(observed)
     return tree if is_tree else to_inference_data(tree)
 
@@ -100,8 +103,11 @@ def groups_of(container: Any) -> list[str]:
     raise ValueError(f"expected an xarray.DataTree or an arviz.InferenceData, found {type(container).__name__}")
 
 
-def _is_of_a_check(group: str) -> bool:
-    return group == "ksd" or group.startswith("ksd_")
+def _family(group: str) -> str:
+    """Whether a group is of a ``"check"`` or of a ``"comparison"``; ``""`` for all others."""
+    if group.startswith("ksd_compare"):
+        return "comparison"
+    return "check" if group == "ksd" or group.startswith("ksd_") else ""
 
 
 def _with_plain_strings(found: xr.Dataset) -> xr.Dataset:

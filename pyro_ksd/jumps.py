@@ -19,6 +19,8 @@ from pyro_ksd.sequences import Sequences
 EDITS_PER_CHUNK = 2**17
 """How many edits are held at once; enough to keep tensors busy, few enough to stay in the processor's cache."""
 
+_FEW, _RARE = 5.0, 0.05  # jumps of all sequences together, and of one on average
+
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
@@ -81,6 +83,11 @@ class Jumps:
                 kept.append(weights)
             yield Chunk(begin, part, edits, weights)
         self._kept = kept
+
+    @property
+    def hardly_any(self) -> bool:
+        """Whether a pass has found that fewer than a handful of jumps are to be expected in all of the data."""
+        return self.rate < min(_FEW, _RARE * len(self.sequences))
 
     @staticmethod
     def of_several(models: SeveralModels, operator: Operator, sequences: Sequences) -> list[Jumps]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from pyro_ksd.bootstrap import NullDraws, null_statistics
+from pyro_ksd.bootstrap import NullDraws, null_statistics, seeded
 from pyro_ksd.jumps import Jumps
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
 from pyro_ksd.localization import Localization, localize_view, mean_localization
@@ -73,7 +73,7 @@ def posterior_predictive(
     """
     check_sample_size(len(sequences))
     started = perf_counter()
-    generator = torch.Generator(sequences.device).manual_seed(seed)
+    generator = seeded(seed, sequences.device)
     localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
     realized: list[Tensor] = []
     replicated: list[NullDraws] = []

@@ -65,7 +65,7 @@ def to_datatree(
     :param sequences: all of the data, also what the model calls impossible.
     :param settings: what the test was run with, kept in the attributes of ``ksd``.
     """
-    kept = np.setdiff1d(np.arange(len(sequences)), _numpy(impossible.rows))
+    kept = np.setdiff1d(np.arange(len(sequences)), as_numpy(impossible.rows))
     seconds = {f"seconds_{stage}": seconds for stage, seconds in result.seconds.items()}
     groups = common_groups(
         {view.name: view.kernel.meaning for view in result.views},
@@ -78,12 +78,12 @@ def to_datatree(
         settings={**settings, **seconds},
     )
     groups["ksd"] = _with_places(groups["ksd"], result, localizations, kept, gram)
-    groups["ksd_null"]["extreme"] = (("chain", "draw", "view"), _numpy(result.null.extreme)[None])
+    groups["ksd_null"]["extreme"] = (("chain", "draw", "view"), as_numpy(result.null.extreme)[None])
     groups["ksd_ngram"] = _ngrams(result, localizations)
     groups["ksd_edit"] = _edits(result, localizations, kept)
     if len(impossible.rows):
         groups["ksd_impossible"] = xr.Dataset(
-            {"site": ("sequence", _strings(impossible.sites))}, coords={"sequence": _numpy(impossible.rows)}
+            {"site": ("sequence", as_strings(impossible.sites))}, coords={"sequence": as_numpy(impossible.rows)}
         )
     return stamped(groups)
 
@@ -117,11 +117,11 @@ def predictive_datatree(
     length = len(realized) // result.num_chains
     shape = (result.num_chains, length, len(result.views))
     ppc = xr.Dataset(
-        {name: (("chain", "draw", "view"), _numpy(values).reshape(shape)) for name, values in draws.items()},
+        {name: (("chain", "draw", "view"), as_numpy(values).reshape(shape)) for name, values in draws.items()},
         coords={
             "chain": np.arange(result.num_chains),
             "draw": np.arange(length),
-            "view": _strings([view.name for view in result.views]),
+            "view": as_strings([view.name for view in result.views]),
         },
         attrs={"kind": "posterior predictive", "sample_dims": ["chain", "draw"], **provenance()},
     )
@@ -148,23 +148,23 @@ def common_groups(
     :param kind: what kind of p-values these are.
     :param settings: what the test was run with, kept in the attributes of ``ksd``.
     """
-    view = {"view": _strings(list(meanings))}
+    view = {"view": as_strings(list(meanings))}
     ksd = xr.Dataset(
         {
-            "statistic": ("view", _numpy(statistic)),
-            "p_value": ("view", _numpy(p_value)),
+            "statistic": ("view", as_numpy(statistic)),
+            "p_value": ("view", as_numpy(p_value)),
             "p_value_overall": ((), p_value_overall),
-            "meaning": ("view", _strings(list(meanings.values()))),
+            "meaning": ("view", as_strings(list(meanings.values()))),
         },
         coords=view,
         attrs={"kind": kind, "num_bootstrap": len(null), **settings},
     )
     draws = xr.Dataset(
-        {"ksd": (("chain", "draw", "view"), _numpy(null)[None])},
+        {"ksd": (("chain", "draw", "view"), as_numpy(null)[None])},
         coords={"chain": [0], "draw": np.arange(len(null)), **view},
         attrs={"kind": kind, "sample_dims": ["chain", "draw"]},
     )
-    return {"ksd": ksd, "ksd_null": draws, "observed_data": _observed(sequences)}
+    return {"ksd": ksd, "ksd_null": draws, "observed_data": observed_data(sequences)}
 
 
 def stamped(groups: Mapping[str, xr.Dataset]) -> xr.DataTree:
@@ -179,15 +179,15 @@ def _with_places(
     kept: npt.NDArray[np.int64],
     gram: bool,
 ) -> xr.Dataset:
-    attribution = np.stack([_numpy(found.attribution) for found in localizations])
-    contribution = np.stack([_numpy(found.contribution) for found in localizations])
+    attribution = np.stack([as_numpy(found.attribution) for found in localizations])
+    contribution = np.stack([as_numpy(found.contribution) for found in localizations])
     ksd = ksd.assign_coords(sequence=kept, position=np.arange(attribution.shape[-1])).assign(
-        feature_kind=("view", _strings([view.kernel.feature_kind for view in result.views])),
+        feature_kind=("view", as_strings([view.kernel.feature_kind for view in result.views])),
         contribution=(("view", "sequence"), contribution),
         attribution=(("view", "sequence", "position"), attribution),
     )
     if gram:
-        grams = np.stack([_numpy(matrix.dense()) for matrix in result.matrices])
+        grams = np.stack([as_numpy(matrix.dense()) for matrix in result.matrices])
         ksd = ksd.assign_coords(sequence_bis=kept).assign(gram=(("view", "sequence", "sequence_bis"), grams))
     return ksd
 
@@ -196,8 +196,8 @@ def _ngrams(result: GoodnessOfFit, localizations: Sequence[Localization]) -> xr.
     pairs = zip(result.views, localizations, strict=True)
     named = [(view.name, found.features) for view, found in pairs if found.features is not None]
     variables: dict[str, npt.NDArray[np.generic]] = {
-        "view_name": _strings([name for name, features in named for _ in features.name]),
-        "label": _strings([label for _, features in named for label in features.name]),
+        "view_name": as_strings([name for name, features in named for _ in features.name]),
+        "label": as_strings([label for _, features in named for label in features.name]),
         "mean": _joined([features.mean for _, features in named]),
         "share": _joined([features.share for _, features in named]),
         "z": _joined([features.z for _, features in named]),
@@ -217,10 +217,10 @@ def _edits(result: GoodnessOfFit, localizations: Sequence[Localization], kept: n
         for removed, inserted in zip(found.edits.removed, found.edits.inserted, strict=True)
     ]
     variables: dict[str, npt.NDArray[np.generic]] = {
-        "view_name": _strings([view.name for view, found in pairs for _ in found.edits.removed]),
+        "view_name": as_strings([view.name for view, found in pairs for _ in found.edits.removed]),
         "sequence_index": kept[_joined([found.edits.sequence for _, found in pairs])],
         "position_index": _joined([found.edits.position for _, found in pairs]),
-        "operation": _strings(operations),
+        "operation": as_strings(operations),
         "share": _joined([found.edits.share for _, found in pairs]),
     }
     return xr.Dataset(
@@ -236,26 +236,29 @@ def _operation(removed: tuple[str, ...], inserted: tuple[str, ...]) -> str:
     return f"replace {gone} by {come}" if inserted else f"delete {gone}"
 
 
-def _observed(sequences: Sequences) -> xr.Dataset:
+def observed_data(sequences: Sequences) -> xr.Dataset:
+    """The sequences as a group, so that a saved file is self-contained."""
     # The alphabet belongs to the variable, so that it stays with it when the group is merged with another one.
     alphabet = {"alphabet": json.dumps([str(symbol) for symbol in sequences.symbols])}
     return xr.Dataset(
         {
-            "token": (("sequence", "position"), _numpy(sequences.padded(-1)), alphabet),
-            "length": ("sequence", _numpy(sequences.lengths)),
+            "token": (("sequence", "position"), as_numpy(sequences.padded(-1)), alphabet),
+            "length": ("sequence", as_numpy(sequences.lengths)),
         },
         coords={"sequence": np.arange(len(sequences)), "position": np.arange(sequences.width)},
     )
 
 
-def _strings(values: Sequence[str]) -> npt.NDArray[np.object_]:
+def as_strings(values: Sequence[str]) -> npt.NDArray[np.object_]:
+    """Strings in the form that netCDF gives back unchanged."""
     return np.array(values, dtype=object)
 
 
 def _joined(parts: Sequence[Tensor]) -> npt.NDArray[np.generic]:
-    return np.concatenate([_numpy(part) for part in parts]) if parts else np.zeros(0)
+    return np.concatenate([as_numpy(part) for part in parts]) if parts else np.zeros(0)
 
 
-def _numpy(tensor: Tensor) -> npt.NDArray[np.generic]:
+def as_numpy(tensor: Tensor) -> npt.NDArray[np.generic]:
+    """A tensor of any device as an array."""
     array: npt.NDArray[np.generic] = tensor.detach().cpu().numpy()
     return array

@@ -281,6 +281,30 @@ def _plain(symbol: Any) -> Any:
     return symbol.item() if isinstance(symbol, np.generic | Tensor) and symbol.ndim == 0 else symbol
 
 
+def split(data: Any, fraction: float = 0.5, *, seed: int = 0) -> tuple[Sequences, Sequences]:
+    """Two parts of the data at random: one to fit a model to, one to check it on.
+
+    A model that was fitted to other sequences is a given model for these: the check has its level, and nothing needs to
+    be refitted.
+
+    :param data: :class:`Sequences`, or what :meth:`Sequences.of` takes.
+    :param fraction: the share of the first part.
+    :param seed: of the random choice.
+
+    >>> fit_to, check_on = split(["ab", "b", "abb", "ba", "a"], 0.4)
+    >>> len(fit_to), len(check_on), fit_to.alphabet == check_on.alphabet
+    (2, 3, True)
+    """
+    sequences = Sequences.of(data)
+    count = round(fraction * len(sequences))
+    if not 0 < count < len(sequences):
+        raise ValueError(
+            f"fraction: expected a share that leaves sequences in both parts, found {fraction} of {len(sequences)}"
+        )
+    order = torch.randperm(len(sequences), generator=torch.Generator().manual_seed(seed)).to(sequences.device)
+    return sequences[order[:count]], sequences[order[count:]]
+
+
 def _check_alphabet(alphabet: Alphabet) -> None:
     size = alphabet if isinstance(alphabet, int) else len(alphabet)
     if size < 1:

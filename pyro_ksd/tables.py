@@ -35,8 +35,8 @@ def verdict(check: Any) -> str:
     p, level = float(ksd["p_value_overall"]), float(ksd.attrs["level"])
     sentence = f"{_impossible(check)}the model "
     if p > level:
-        return f"{sentence}may fit: the check found nothing wrong (p = {_rounded(p)})"
-    return f"{sentence}does not fit (p = {_rounded(p)}): {'; '.join(_reasons(check))}"
+        return f"{sentence}may fit: the check found nothing wrong (p = {rounded(p)})"
+    return f"{sentence}does not fit (p = {rounded(p)}): {'; '.join(_reasons(check))}"
 
 
 class Summary(pd.DataFrame):
@@ -140,7 +140,7 @@ def _finding(check: Any, one: xr.Dataset) -> str:
         labels = told["label"].values[chosen].tolist()
         if labels:
             directions.append(f"{_quoted(labels, kind)} {words}")
-    return f"it {verb} {_listed(directions)}" if directions else _unnamed(one)
+    return f"it {verb} {listed(directions)}" if directions else _unnamed(one)
 
 
 def _feature_kind(one: xr.Dataset) -> str:
@@ -155,12 +155,14 @@ def _unnamed(one: xr.Dataset) -> str:
 
 def _quoted(labels: list[str], kind: str) -> str:
     shown = [repr(label.removeprefix("^") if kind == "start" else label) for label in labels[:_MOST_NAMED]]
-    return f"{', '.join(shown)}, ..." if len(labels) > _MOST_NAMED else _listed(shown)
+    return f"{', '.join(shown)}, ..." if len(labels) > _MOST_NAMED else listed(shown)
 
 
-def _listed(parts: list[str]) -> str:
+def listed(parts: list[str]) -> str:
+    """Words one after the other, with "and" before the last."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _rounded(p: float) -> str:
+def rounded(p: float) -> str:
+    """A p-value as people write it."""
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1g}"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.aggregation import min_p
-from pyro_ksd.bootstrap import NullDraws, parametric_bootstrap, refitted_bootstrap, wild_bootstrap
+from pyro_ksd.bootstrap import NullDraws, parametric_bootstrap, refitted_bootstrap, seeded, wild_bootstrap
 from pyro_ksd.jumps import Jumps
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
 from pyro_ksd.kernels.matrices import SteinMatrix
@@ -25,7 +25,6 @@ from pyro_ksd.stein import check_possible, find_jumps, matrices_of
 from pyro_ksd.views import View
 
 _SMALL_SAMPLE = 100  # from here on the wild bootstrap keeps its level and has power, and costs far less
-_FEW_JUMPS, _RARE_JUMPS = 5.0, 0.05  # of all sequences together, and of one on average
 
 
 Kind = Literal["parametric", "wild", "refit", "posterior predictive"]
@@ -92,11 +91,11 @@ def goodness_of_fit(
     jumps = find_jumps(model, sequences, views, keep=True)
     matrices = matrices_of(jumps, views, max_bytes, progress=progress)
     if kind == "wild":
-        kept = _informative(views, jumps, len(sequences))
+        kept = _informative(views, jumps)
         views, matrices = [views[index] for index in kept], [matrices[index] for index in kept]
     observed = torch.stack([u_statistic(matrix) for matrix in matrices])
     looked = perf_counter()
-    generator = torch.Generator(sequences.device).manual_seed(seed)
+    generator = seeded(seed, sequences.device)
     if not isinstance(model, SampleableModel) or kind == "wild":
         null = wild_bootstrap(matrices, views, num_bootstrap, generator, progress=progress)
     elif refit is not None:
@@ -146,15 +145,14 @@ def _kind(model: SequenceModel, size: int, bootstrap: str, refitted: bool) -> Ki
     return "wild"
 
 
-def _informative(views: Sequence[View], jumps: Mapping[Operator, Jumps], size: int) -> list[int]:
+def _informative(views: Sequence[View], jumps: Mapping[Operator, Jumps]) -> list[int]:
     """The views that the wild bootstrap can test.
 
     As many jumps lead to the sequences of a true model as away from them. If fewer than a handful are to be expected in
     all of the data, the few sequences that they lead to are most likely missing, and the others, each of which is a
     little less probable than its edits, look as if the model were wrong.
     """
-    fewest = min(_FEW_JUMPS, _RARE_JUMPS * size)
-    kept = [index for index, view in enumerate(views) if jumps[view.operator].rate >= fewest]
+    kept = [index for index, view in enumerate(views) if not jumps[view.operator].hardly_any]
     if len(kept) < len(views):
         poor = [view.name for index, view in enumerate(views) if index not in kept]
         message = (

@@ -13,7 +13,8 @@ ROOT = Path(pyro_ksd.__file__).parent
 ORDER = [
     *["sequences", "edits", "neighborhoods", "models", "balancing", "samplers", "operators", "jumps", "kernels"],
     *["views", "stein", "statistics", "features", "bootstrap", "aggregation", "testing", "localization", "predictive"],
-    *["containers", "posterior", "report", "selection", "tables", "plots", "check", "examples", "demo"],
+    *["relative", "containers", "posterior", "report", "selection", "tables", "ranking", "plots"],
+    *["inputs", "check", "comparison", "baselines", "examples", "demo"],
 ]
 
 
@@ -42,7 +43,10 @@ def test_pyro_and_xarray_stay_where_they_belong() -> None:
         for package in ("pyro", "xarray", "matplotlib", "pandas", "arviz")
     }
     assert users["pyro"] == {"models"}
-    assert users["xarray"] == {"containers", "posterior", "report", "selection", "tables", "plots", "check"}
+    assert users["xarray"] == {
+        *["containers", "posterior", "report", "tables", "ranking", "plots"],
+        *["check", "comparison", "baselines", "demo"],
+    }
     assert users["matplotlib"] == {"plots", "demo"}
-    assert users["pandas"] == {"tables"}
+    assert users["pandas"] == {"tables", "ranking"}
     assert users["arviz"] == {"containers"}

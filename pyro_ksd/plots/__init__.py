@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of a check; they need matplotlib, and neither torch nor Pyro."""
 
+from pyro_ksd.plots.comparison import plot_compare
 from pyro_ksd.plots.gram import plot_gram
 from pyro_ksd.plots.ngrams import plot_ngrams
 from pyro_ksd.plots.null import plot_null
@@ -9,4 +10,13 @@ from pyro_ksd.plots.ppc import plot_ppc
 from pyro_ksd.plots.sequences import plot_sequences
 from pyro_ksd.plots.views import plot_views
 
-__all__ = ["plot_check", "plot_gram", "plot_ngrams", "plot_null", "plot_ppc", "plot_sequences", "plot_views"]
+__all__ = [
+    "plot_check",
+    "plot_compare",
+    "plot_gram",
+    "plot_ngrams",
+    "plot_null",
+    "plot_ppc",
+    "plot_sequences",
+    "plot_views",
+]

@@ -16,6 +16,7 @@ from pyro_ksd.selection import chosen_views
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_STATISTIC = {"ksd": "KSD² estimate", "mmd": "MMD² estimate", "likelihood ratio": "log-likelihood ratio, twice"}
 _BINS = 40
 _LABEL = 50  # points that the label of a tick takes
 _FAR = 50  # an axis is compressed if it would reach this many times as far as half of the null draws
@@ -49,7 +50,7 @@ def plot_null(
         one = ksd.sel(view=name)
         compressed = _histogram(one_ax, null.sel(view=name).values.ravel(), float(one["statistic"]))
         one_ax.set_ylabel(f"{name}\n{p_text(float(one['p_value']))}", rotation=0, ha="right", va="center")
-        words = ["KSD² estimate"] * (one_ax is axes[-1]) + ["compressed axis"] * compressed
+        words = [_STATISTIC[ksd.attrs.get("test", "ksd")]] * (one_ax is axes[-1]) + ["compressed axis"] * compressed
         one_ax.set_xlabel(", ".join(words))
     legend_above(axes[0])
     return axes

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The call for several models: which of them fits best?"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from pyro_ksd.balancing import Balancing
+from pyro_ksd.inputs import NO_LENGTH_LAW, as_sequences, check_keeps_length, views_to_check
+from pyro_ksd.jumps import Jumps
+from pyro_ksd.models.base import SequenceModel, check_data, impossible_sites
+from pyro_ksd.models.convert import as_model
+from pyro_ksd.models.guards import has_length_law
+from pyro_ksd.neighborhoods import Neighborhood, Substitutions
+from pyro_ksd.operators import Operator
+from pyro_ksd.relative import RelativeFit, SteinSums, check_comparable, relative_fit
+from pyro_ksd.report import as_numpy, as_strings, observed_data, stamped
+from pyro_ksd.sequences import Sequences
+from pyro_ksd.stein import called_impossible, find_jumps, impossible_rows, matrices_of
+from pyro_ksd.views import View
+
+_OVERALL = "overall"
+
+
+def ksd_compare(
+    models: Mapping[str, Any],
+    data: Any,
+    *,
+    views: Sequence[str | View] | None = None,
+    neighborhood: Neighborhood | None = None,
+    balancing: str | Balancing | None = None,
+    parameters: Mapping[str, Mapping[str, Tensor]] | None = None,
+    order: int | Mapping[str, int] | None = None,
+    level: float = 0.05,
+    progress: bool = True,
+) -> xr.DataTree:
+    r"""Compares models: which of them comes closest to the data, and is the difference more than chance?
+
+    No model needs a normalizing constant, so Markov random fields can be compared with each other and with programs,
+    which no likelihood can do. A model is *better* if its squared kernel Stein discrepancy :math:`U` is smaller; all
+    models are seen through the same views and edits. The test is the relative one of Kanagawa, Jitkrittum, Mackey,
+    Fukumizu and Gretton (2019), "A kernel Stein test for comparing latent variable models": the difference
+    :math:`U_p - U_q`, divided by its jackknife standard error, is asymptotically normal if both models fit equally
+    well; see :func:`~pyro_ksd.relative.relative_fit`.
+
+    What the test cannot do:
+
+    - It does not say that the best model fits: :func:`~pyro_ksd.ksd_check` does.
+    - If both models are right, or wrong only where no view looks, the limit is not normal. The test is then
+      conservative: it says *worse* more rarely than the level allows. A difference that does not vary at all has
+      :math:`z = 0` and the p-value 1.
+    - A model that gives hardly any probability to the edits of the data, such as one that has learned the data by
+      heart, has a small discrepancy for that reason alone; a warning names it.
+
+    Sequences to which a model gives probability 0 are reported, with a warning, and the models are compared on those
+    that all of them can make.
+
+    :param models: at least two, by name; each of them what :func:`~pyro_ksd.ksd_check` takes as ``model``.
+    :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
+    :param views: as for :func:`~pyro_ksd.ksd_check`; none may be called ``"overall"``.
+    :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions, or only
+        substitutions if some model does not say how long a sequence is.
+    :param balancing: the balancing function of the default views, ``"barker"`` if left out.
+    :param parameters: for each program that needs some, by its name: values of its global sample sites and
+        ``pyro.param`` sites, by theirs.
+    :param order: as for :func:`~pyro_ksd.ksd_check`; one for all models, or those of some by name.
+    :param level: the p-value up to which a model is called worse.
+    :param progress: whether to show progress bars.
+    :returns: ``ksd_compare`` and ``observed_data``, and ``ksd_compare_impossible`` if some model calls some sequences
+        impossible. ``ksd_compare`` has ``statistic``, ``standard_error`` and ``rank`` ``(model, view)``;
+        ``difference``, the statistic of ``model`` minus that of ``model_bis``, ``difference_error``, ``z`` and the
+        two-sided ``p_value`` of each pair by itself ``(model, model_bis, view)``; ``meaning(view)``. The last view,
+        ``overall``, is the sum of all views' statistics, each on a scale common to all models; the scales, and so
+        ``overall``, change a little with the set of models. Read it with
+        :func:`~pyro_ksd.ranking.compare_table`, see it with :func:`~pyro_ksd.plots.plot_compare`.
+
+    >>> import torch
+    >>> from pyro_ksd import MarkovSequence
+    >>> from pyro_ksd.ranking import compare_table
+    >>> coin, turns = torch.tensor([0.5, 0.5]), torch.tensor([[0.2, 0.8], [0.8, 0.2]])
+    >>> models = {
+    ...     "coin": MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.2),
+    ...     "turns": MarkovSequence.from_transitions(coin, turns, stop=0.2),
+    ... }
+    >>> data = ["HTHTHTT", "THTH", "HTHTHTHTH", "THHTHT", "HTH"] * 4
+    >>> compare_table(ksd_compare(models, data, progress=False))["finding"].to_dict()
+    {'turns': 'best', 'coin': 'worse (p = ...)'}
+    """
+    _check_models(models)
+    parameters = parameters or {}
+    orders = order if isinstance(order, Mapping) else dict.fromkeys(models, order)
+    for argument, given in (("parameters", parameters), ("order", orders)):
+        unknown = [name for name in given if name not in models]
+        if unknown:
+            raise ValueError(f"{argument}: expected names of models, out of {list(models)}, found {unknown}")
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a number between 0 and 1, such as 0.05, found {level}")
+    knowing = [model for model in models.values() if isinstance(model, SequenceModel)]  # how many symbols there are
+    sequences = as_sequences(data, knowing[0] if knowing else None)
+    ready = {}
+    for name, model in models.items():
+        with _named(name):
+            ready[name] = as_model(model, sequences, parameters=parameters.get(name), order=orders.get(name))
+    no_lengths = [
+        name
+        for name, model in models.items()
+        if not isinstance(model, SequenceModel) and not has_length_law(ready[name], sequences)
+    ]
+    if no_lengths and neighborhood is None and (views is None or any(isinstance(view, str) for view in views)):
+        warnings.warn(f"{_listed(no_lengths)}: {NO_LENGTH_LAW}", UserWarning, stacklevel=2)
+        neighborhood = Substitutions()
+    chosen = views_to_check(views, neighborhood, balancing, not no_lengths)
+    _check_views(chosen)
+    if no_lengths:
+        with _named(no_lengths[0]):
+            check_keeps_length(chosen, sequences[:10])
+    possible, impossible = _set_apart(ready, sequences)
+    check_comparable(len(possible))
+    sums = []
+    for name, model in ready.items():
+        with _named(name):
+            jumps = find_jumps(model, possible, chosen)
+            sums.append(SteinSums.of(matrices_of(jumps, chosen, progress=progress)))
+        _warn_if_it_hardly_jumps(name, chosen, jumps)
+    attributes = {
+        "kind": "relative",
+        "level": level,
+        "num_sequences": len(possible),
+        "edits": ", ".join(sorted({kind for view in chosen for kind in view.operator.neighborhood.kinds})),
+    }
+    found = _as_dataset(relative_fit(sums), list(models), chosen).assign_attrs(attributes)
+    return stamped({"ksd_compare": found, **impossible, "observed_data": observed_data(sequences)})
+
+
+def _check_models(models: Mapping[str, Any]) -> None:
+    if not isinstance(models, Mapping):
+        raise ValueError(
+            f"models: expected them by name, such as {{'order 1': first, 'order 2': second}}, found "
+            f"{type(models).__name__}"
+        )
+    if len(models) < 2 or not all(isinstance(name, str) and name for name in models):
+        raise ValueError(f"models: expected at least 2 models with words for names, found {list(models)}")
+
+
+def _check_views(views: Sequence[View]) -> None:
+    names = [view.name for view in views]
+    if not views or len(set(names)) < len(views) or _OVERALL in names:
+        raise ValueError(f"views: expected at least one view and distinct names other than {_OVERALL!r}, found {names}")
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Has errors say which model they are about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"model {name!r}: {error}") from error
+
+
+def _set_apart(models: Mapping[str, SequenceModel], sequences: Sequences) -> tuple[Sequences, dict[str, xr.Dataset]]:
+    """The sequences that all models can make, and a group of those that some model cannot, if there are any."""
+    impossible = torch.zeros(len(models), len(sequences), dtype=torch.bool, device=sequences.device)
+    told = []
+    for its_own, (name, model) in zip(impossible, models.items(), strict=True):
+        with _named(name):
+            check_data(model, sequences)
+            rows = impossible_rows(model, sequences)
+        if len(rows):
+            its_own[rows] = True
+            told.append(called_impossible(model, sequences, rows).replace("the model", f"the model {name!r}", 1))
+    if not told:
+        return sequences, {}
+    kept = ~impossible.any(0)
+    if kept.sum() < 3:
+        raise ValueError(f"{'; '.join(told)}, and too few others are left to compare models on: widen the models")
+    warnings.warn(
+        f"{'; '.join(told)}; the models are compared on the {int(kept.sum())} sequences that all of them can make",
+        UserWarning,
+        stacklevel=3,
+    )
+    rows = (~kept).nonzero().squeeze(1)
+    sites = np.full((len(models), len(rows)), "", dtype=object)
+    for its_own, words, model in zip(impossible[:, rows], sites, models.values(), strict=True):
+        words[as_numpy(its_own)] = impossible_sites(model, sequences[rows[its_own]])
+    dims = ("model", "sequence")
+    group = xr.Dataset(
+        {"impossible": (dims, as_numpy(impossible[:, rows])), "site": (dims, sites)},
+        coords={"model": as_strings(list(models)), "sequence": as_numpy(rows)},
+    )
+    return sequences[kept], {"ksd_compare_impossible": group}
+
+
+def _warn_if_it_hardly_jumps(name: str, views: Sequence[View], jumps: Mapping[Operator, Jumps]) -> None:
+    """Warns of a small discrepancy that says nothing; the bound is that of the wild bootstrap."""
+    blind = [view.name for view in views if jumps[view.operator].hardly_any]
+    if blind:
+        warnings.warn(
+            f"model {name!r} hardly ever allows the edits of the view(s) {', '.join(blind)}: its discrepancy is small "
+            "there for that reason, however badly it fits; look at other views, or other edits",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _as_dataset(found: RelativeFit, names: Sequence[str], views: Sequence[View]) -> xr.Dataset:
+    one, pair = ("model", "view"), ("model", "model_bis", "view")
+    return xr.Dataset(
+        {
+            "statistic": (one, as_numpy(found.statistic)),
+            "standard_error": (one, as_numpy(found.standard_error)),
+            "rank": (one, as_numpy(found.rank)),
+            "difference": (pair, as_numpy(found.difference)),
+            "difference_error": (pair, as_numpy(found.difference_error)),
+            "z": (pair, as_numpy(found.z)),
+            "p_value": (pair, as_numpy(found.p_value)),
+            "meaning": ("view", as_strings([*(view.kernel.meaning for view in views), "all of the above together"])),
+        },
+        coords={
+            "model": as_strings(names),
+            "model_bis": as_strings(names),
+            "view": as_strings([*(view.name for view in views), _OVERALL]),
+        },
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"model {name!r}" for name in names)

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table and the picture of a comparison, from the groups alone."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from synthetic import made_up_check
+from synthetic_comparison import made_up_comparison
+
+from pyro_ksd.containers import to_inference_data
+from pyro_ksd.plots.comparison import plot_compare
+from pyro_ksd.ranking import Ranking, compare_table
+
+BLUE, VERMILION, GRAY = "#0072b2", "#d55e00", "#666666"
+THREE = {"order 0": 3.0, "order 2": 0.25, "order 1": 1.0}
+LONG = {
+    f"a hidden Markov model with {states} states, trained for a thousand steps from a random start": float(states)
+    for states in range(5)
+}
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def two_sided(z: float) -> float:
+    return math.erfc(z / 2**0.5)
+
+
+# The table
+
+
+def test_the_best_model_comes_first_and_the_others_are_compared_with_it() -> None:
+    table = compare_table(made_up_comparison(THREE))
+    assert table.index.tolist() == ["order 2", "order 1", "order 0"]
+    assert table.index.name == "model"
+    assert table.columns.tolist() == ["rank", "ksd", "se", "d_ksd", "d_se", "z", "p_value", "finding"]
+    assert table["rank"].tolist() == [1, 2, 3]
+    assert table["ksd"].tolist() == [0.25, 1.0, 3.0]
+    assert table["se"].tolist() == [0.5, 0.5, 0.5]
+    assert table["d_ksd"].tolist() == [0, 0.75, 2.75]
+    assert table["d_se"].tolist() == [0, 0.5, 0.5]
+    np.testing.assert_array_equal(table["z"], [np.nan, 1.5, 5.5])
+    np.testing.assert_allclose(table["p_value"], [np.nan, 3 * two_sided(1.5), 3 * two_sided(5.5)])
+    assert table["finding"].tolist() == ["best", "may be as good (p = 0.401)", "worse (p = 1e-07)"]
+    assert table.attrs["verdict"] == "'order 2' comes closest to all 30 sequences, but 'order 1' may be as good"
+
+
+def test_two_models_are_one_pair() -> None:
+    table = compare_table(made_up_comparison({"a": 1.5, "b": 0.0}))
+    assert table.loc["a", "p_value"] == pytest.approx(two_sided(3.0))
+    assert table.loc["a", "finding"] == "worse (p = 0.003)"
+    assert table.attrs["verdict"] == "'b' comes closest to all 30 sequences"
+
+
+@pytest.mark.parametrize(("level", "word"), [(0.05, "may be as good"), (0.2, "worse")])
+def test_the_level_decides_what_is_called_worse(level: float, word: str) -> None:
+    table = compare_table(made_up_comparison({"a": 0.75, "b": 0.0}, level=level))
+    assert table.loc["a", "finding"] == f"{word} (p = 0.134)"
+
+
+def test_p_values_are_no_larger_than_1() -> None:
+    assert compare_table(made_up_comparison({"a": 0.1, "b": 0.0, "c": 0.2}))["p_value"].tolist()[1:] == [1, 1]
+
+
+def test_a_difference_that_does_not_vary() -> None:
+    table = compare_table(made_up_comparison({"a": 0.5, "b": 0.5}))
+    assert table["rank"].tolist() == [1, 1]
+    words = ["best", "cannot be told apart from the best: their difference does not vary"]
+    assert table["finding"].tolist() == words
+    assert table.attrs["verdict"].endswith("but 'b' may be as good")
+
+
+def test_impossible_sequences_are_told() -> None:
+    table = compare_table(made_up_comparison(THREE, impossible=4))
+    assert table.attrs["verdict"] == (
+        "'order 2' comes closest to the 30 of 34 sequences that all models can make, but 'order 1' may be as good. "
+        "'order 0' gives probability zero to 4 of the 34"
+    )
+
+
+def test_the_table_prints_every_word() -> None:
+    table = compare_table(made_up_comparison(LONG))
+    for shown in (repr(table), str(table)):
+        lines = shown.splitlines()
+        assert lines[0].split() == table.columns.tolist()
+        assert [line.startswith(name) for line, name in zip(lines[1:6], table.index, strict=True)] == [True] * 5
+        assert lines[1].endswith(" best")
+        assert lines[5].endswith("worse (p = 1e-14)")
+        assert "times the 10 pairs of models" in lines[-1]
+        assert "NaN" not in shown
+        assert not any(line.endswith(" ") for line in lines)
+    assert "times the" not in repr(compare_table(made_up_comparison({"a": 1.0, "b": 0.0})))
+    html = table._repr_html_()
+    assert "worse (p = 1e-14)" in html
+    assert "times the 10 pairs" in html
+
+
+def test_the_table_is_a_data_frame_like_any_other() -> None:
+    table = compare_table(made_up_comparison(THREE))
+    assert isinstance(table.sort_values("ksd", ascending=False), Ranking)
+    assert table[table["p_value"] <= 0.05].index.tolist() == ["order 0"]
+
+
+# The picture
+
+
+def parts(ax: Axes, label: str) -> tuple[Any, list[list[float]]]:
+    """The markers of a series, and the ends of its bars."""
+    (found,) = [bars for bars in ax.containers if bars.get_label() == label]
+    markers, _, (lines,) = found
+    return markers, [segment[:, 0].tolist() for segment in lines.get_segments()]
+
+
+def labels(ax: Axes) -> list[str]:
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def test_statistics_have_their_errors_and_the_best_model_a_line() -> None:
+    ax = plot_compare(made_up_comparison(THREE))
+    assert labels(ax) == ["order 2", "order 1", "order 0"]
+    markers, bars = parts(ax, "statistic ± standard error")
+    assert markers.get_xdata().tolist() == [0.25, 1.0, 3.0]
+    assert markers.get_ydata().tolist() == [0, 1, 2]
+    assert bars == [[-0.25, 0.75], [0.5, 1.5], [2.5, 3.5]]
+    assert to_hex(markers.get_color()) == BLUE
+    (line,) = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert set(line.get_xdata()) == {0.25}
+    assert [text.get_text() for text in ax.texts] == ["best", "p = 0.401", "p = 1e-07"]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the best one above
+
+
+def test_intervals_of_differences_agree_with_the_table() -> None:
+    ax = plot_compare(made_up_comparison(THREE))
+    half = 0.5 * 2.39398  # the normal quantile at 1 - 0.05 / (2 * 3 pairs)
+    for label, x, color, inside in (
+        ("difference: worse", 3.0, VERMILION, VERMILION),
+        ("difference: may be as good", 1.0, GRAY, "#ffffff"),
+    ):
+        markers, [(low, high)] = parts(ax, label)
+        assert markers.get_xdata().tolist() == [x]
+        assert [low, high] == pytest.approx([x - half, x + half], rel=1e-5)
+        assert (low > 0.25) == label.endswith("worse")
+        assert (to_hex(markers.get_color()), to_hex(markers.get_markerfacecolor())) == (color, inside)
+        assert markers.get_marker() == "^"
+
+
+@pytest.mark.parametrize("z", [1.95, 1.97])
+def test_an_interval_meets_the_line_if_the_model_may_be_as_good(z: float) -> None:
+    comparison = made_up_comparison({"a": 0.5 * z, "b": 0.0})
+    worse = compare_table(comparison).loc["a", "finding"].startswith("worse")
+    assert worse == (z > 1.96)
+    ax = plot_compare(comparison)
+    _, [(low, _)] = parts(ax, f"difference: {'worse' if worse else 'may be as good'}")
+    assert (low > 0) == worse
+    assert len(ax.containers) == 2  # nothing in the legend that is not in the picture
+
+
+@pytest.mark.parametrize("figsize", [None, (4, 3), (12, 2.5)])
+def test_long_names_are_broken_or_shortened_and_do_not_overlap(figsize: tuple[float, float] | None) -> None:
+    ax = plot_compare(made_up_comparison(LONG), figsize=figsize)
+    ax.figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert all(above.y0 >= below.y1 - 1 for above, below in pairwise(boxes))
+    assert min(box.x0 for box in boxes) >= -1
+    assert ax.get_window_extent().width > 0.4 * ax.figure.bbox.width
+    shown = [label.replace("\n", " ") for label in labels(ax)]
+    assert shown == list(LONG) if figsize is None else all("…" in text for text in shown)
+
+
+def test_names_are_no_formulas() -> None:
+    ax = plot_compare(made_up_comparison({"$a_": 0.0, "b$\n c": 1.0}))
+    assert labels(ax) == ["$a_", "b$ c"]
+    ax.figure.draw_without_rendering()
+
+
+def test_statistics_without_any_spread() -> None:
+    ax = plot_compare(made_up_comparison({"a": 0.5, "b": 0.5}))
+    ax.figure.draw_without_rendering()
+    assert [text.get_text() for text in ax.texts] == ["best", "p = 1.000"]
+
+
+def test_given_axes_are_used() -> None:
+    figure, ax = plt.subplots()
+    assert plot_compare(made_up_comparison(THREE), ax=ax) is ax
+    assert plt.get_fignums() == [figure.number]
+    assert plot_compare(made_up_comparison(THREE), backend_kwargs={"dpi": 50}).figure.dpi == 50
+
+
+@pytest.mark.parametrize("read", [compare_table, plot_compare])
+def test_something_other_than_a_comparison(read: Any) -> None:
+    with pytest.raises(ValueError, match="found none; give what ksd_compare gave"):
+        read(made_up_check())
+
+
+# Containers and files
+
+
+def test_netcdf(tmp_path: Path) -> None:
+    comparison = made_up_comparison(THREE, impossible=2)
+    comparison.to_netcdf(tmp_path / "comparison.nc", engine="h5netcdf")
+    with xr.open_datatree(tmp_path / "comparison.nc", engine="h5netcdf") as again:
+        xr.testing.assert_identical(again.load(), comparison)
+        assert repr(compare_table(again)) == repr(compare_table(comparison))
+
+
+def test_zarr(tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
+    comparison = made_up_comparison(THREE, impossible=2)
+    comparison.to_zarr(tmp_path / "comparison.zarr", zarr_format=2)
+    with xr.open_datatree(tmp_path / "comparison.zarr", engine="zarr") as again:
+        assert repr(compare_table(again)) == repr(compare_table(comparison))
+
+
+def test_the_container_of_arviz() -> None:
+    comparison = made_up_comparison(THREE, impossible=3)
+    found = to_inference_data(comparison)
+    assert repr(compare_table(found)) == repr(compare_table(comparison))
+    assert labels(plot_compare(found)) == labels(plot_compare(comparison))
+
+
+def test_a_saved_comparison_is_read_and_drawn_without_torch(tmp_path: Path) -> None:
+    made_up_comparison(THREE).to_netcdf(tmp_path / "comparison.nc", engine="h5netcdf")
+    code = f"""
+import sys
+sys.modules["torch"] = sys.modules["pyro"] = None  # cannot be imported
+import matplotlib, xarray
+matplotlib.use("agg")
+from pyro_ksd.plots.comparison import plot_compare
+from pyro_ksd.ranking import compare_table
+with xarray.open_datatree({str(tmp_path / "comparison.nc")!r}, engine="h5netcdf") as saved:
+    plot_compare(saved).figure.savefig({str(tmp_path / "comparison.png")!r})
+    print(compare_table(saved))
+"""
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "worse (p = 1e-07)" in shown
+    assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")

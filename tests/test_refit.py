@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models whose parameters were estimated from the same data: the bootstrap that refits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+from example_models import Unsampled
+from pyro import poutine
+from pyro.infer.autoguide import AutoNormal
+from scipy.stats import binom
+from torch import Tensor
+from torch.distributions import constraints
+
+from pyro_ksd import MarkovSequence, Sequences, ksd_check
+from pyro_ksd.bootstrap import refitted_bootstrap
+from pyro_ksd.models import RefitMarkov, RefitSVI, fit_markov
+from pyro_ksd.statistics import u_statistic
+from pyro_ksd.stein import stein_matrices
+from pyro_ksd.testing import goodness_of_fit
+from pyro_ksd.views import default_views
+
+SIZE = 3
+MOVES = torch.tensor([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6], [0.4, 0.4, 0.2]], dtype=torch.double)
+CHAIN = MarkovSequence.from_transitions(MOVES[0], MOVES, stop=0.2)
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    pyro.clear_param_store()
+    yield
+    pyro.clear_param_store()
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+DATA = CHAIN.draw(40, seeded())
+
+
+def chain(sequences: Tensor, lengths: Tensor, initial: Tensor, moves: Tensor, stop: Tensor) -> None:
+    count, width = sequences.shape
+    step = torch.arange(width)
+    with pyro.plate("sequences", count, dim=-2):
+        pyro.sample("first", dist.Categorical(initial), obs=sequences[:, :1])
+        with pyro.plate("steps", width, dim=-1), poutine.mask(mask=step < lengths[:, None]):
+            pyro.sample("stops", dist.Bernoulli(stop), obs=(step + 1 == lengths[:, None]).double())
+        with pyro.plate("later steps", width - 1, dim=-1), poutine.mask(mask=step[1:] < lengths[:, None]):
+            pyro.sample("x", dist.Categorical(moves[sequences[:, :-1]]), obs=sequences[:, 1:])
+
+
+def by_params(sequences: Tensor, lengths: Tensor) -> None:
+    even = torch.full((SIZE, SIZE), 1 / SIZE, dtype=torch.double)
+    initial = pyro.param("initial", even[0], constraint=constraints.simplex)
+    moves = pyro.param("moves", even, constraint=constraints.simplex)
+    stop = pyro.param("stop", torch.tensor(0.5, dtype=torch.double), constraint=constraints.unit_interval)
+    chain(sequences, lengths, initial, moves, stop)
+
+
+def by_priors(sequences: Tensor, lengths: Tensor) -> None:
+    flat = dist.Dirichlet(torch.full((SIZE, SIZE), 2.0, dtype=torch.double)).to_event(1)
+    initial = pyro.sample("initial", dist.Dirichlet(torch.full((SIZE,), 2.0, dtype=torch.double)))
+    stop = pyro.sample("stop", dist.Beta(torch.tensor(2.0, dtype=torch.double), 2.0))
+    chain(sequences, lengths, initial, pyro.sample("moves", flat), stop)
+
+
+def counts(data: Sequences) -> tuple[Tensor, Tensor, float]:
+    """How often each symbol starts, each pair of symbols follows each other, and a symbol is the last one."""
+    initial, moves = torch.zeros(SIZE, dtype=torch.double), torch.zeros(SIZE, SIZE, dtype=torch.double)
+    for x in data.to_lists():
+        initial[x[0]] += 1
+        for before, after in pairwise(x):
+            moves[before, after] += 1
+    return initial, moves, len(data) / int(data.lengths.sum())
+
+
+def test_refitted_draws_are_statistics_of_refitted_models() -> None:
+    views = default_views()
+    null = refitted_bootstrap(CHAIN, lambda x: fit_markov(x, 1), 6, views, 4, seeded(3))
+    generator = seeded(3)
+    for row in null.statistic:
+        replicate = CHAIN.draw(6, generator)
+        expected = [u_statistic(m) for m in stein_matrices(fit_markov(replicate, 1), replicate, views)]
+        torch.testing.assert_close(row, torch.stack(expected), rtol=1e-10, atol=1e-12)
+
+
+def test_check_fits_the_model_to_the_data_first() -> None:
+    check = ksd_check(CHAIN, DATA, refit=RefitMarkov(), num_bootstrap=20, progress=False)
+    plain = ksd_check(fit_markov(DATA, 1), DATA, num_bootstrap=20, progress=False)
+    assert check["ksd"]["statistic"].values.tolist() == pytest.approx(plain["ksd"]["statistic"].values.tolist())
+    assert check["ksd"].attrs["kind"] == check["ksd_null"].attrs["kind"] == "refit"
+    assert float(check["ksd_null"]["ksd"].mean()) < float(plain["ksd_null"]["ksd"].mean())
+
+
+def test_maximum_likelihood_by_optimization_is_that_by_counting() -> None:
+    found = RefitSVI(num_steps=600)(by_params, DATA)
+    initial, moves, stop = counts(DATA)
+    torch.testing.assert_close(found["initial"], initial / initial.sum(), rtol=0, atol=5e-3)
+    torch.testing.assert_close(found["moves"], moves / moves.sum(1, keepdim=True), rtol=0, atol=5e-3)
+    assert float(found["stop"]) == pytest.approx(stop, abs=5e-3)
+
+
+def test_the_median_of_a_guide_is_near_the_posterior_mean() -> None:
+    initial, moves, _ = counts(DATA)
+    for guide in (RefitSVI(num_steps=300), RefitSVI(AutoNormal, num_steps=400)):
+        found = guide(by_priors, DATA)
+        assert set(found) == {"initial", "moves", "stop"}
+        expected = (moves + 2) / (moves + 2).sum(1, keepdim=True)
+        torch.testing.assert_close(found["moves"], expected, rtol=0, atol=0.08)
+        torch.testing.assert_close(found["initial"], (initial + 2) / (initial + 2).sum(), rtol=0, atol=0.08)
+
+
+def test_fits_leave_the_session_alone() -> None:
+    kept = torch.ones(2, requires_grad=True)
+    pyro.param("mine", kept)
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    RefitSVI(num_steps=2)(by_params, DATA)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert list(pyro.get_param_store().keys()) == ["mine"]
+    assert torch.equal(pyro.param("mine"), kept)
+
+
+def test_programs_are_refitted_by_their_parameters() -> None:
+    check = ksd_check(
+        by_params, DATA, refit=RefitSVI(num_steps=30), sampler=CHAIN.draw, num_bootstrap=3, progress=False
+    )
+    assert check["ksd"].attrs["kind"] == "refit"
+
+
+def network(sequences: Tensor, lengths: Tensor) -> None:
+    pyro.module("net", torch.nn.Linear(1, SIZE))
+    by_params(sequences, lengths)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: RefitMarkov(-1.0), "pseudocount: expected a number of at least 0, found -1"),
+        (lambda: RefitMarkov()(by_params, DATA), "model: expected a MarkovSequence to refit, found function"),
+        (lambda: RefitSVI(num_steps=1)(network, DATA), "of a pyro.module, which training would change in place"),
+        (
+            lambda: ksd_check(CHAIN, DATA, refit=RefitMarkov(), bootstrap="wild", progress=False),
+            "expected 'parametric' with refit=, found 'wild', which draws no data to refit on",
+        ),
+        (
+            lambda: goodness_of_fit(Unsampled(CHAIN), DATA, default_views(), refit=lambda x: CHAIN),
+            "for the parametric bootstrap, found Unsampled without one; pass sampler=",
+        ),
+    ],
+)
+def test_refuses(call: Any, message: str) -> None:
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        call()
+    assert message in str(error.value)
+
+
+@pytest.mark.slow
+def test_level_of_a_fitted_chain() -> None:
+    runs, draws, level, size = 400, 99, 0.05, 20
+    views = [view for view in default_views() if view.name in ("content-1", "content-2", "content-3")]
+    generator = seeded(8)
+    rejected = {"refit": 0, "plain": 0}
+    for run in range(runs):
+        data = CHAIN.draw(size, generator)
+        fitted = fit_markov(data, 1)
+        for name, refit in (("refit", lambda x: fit_markov(x, 1)), ("plain", None)):
+            found = goodness_of_fit(
+                fitted, data, views, bootstrap="parametric", refit=refit, num_bootstrap=draws, seed=run
+            )
+            rejected[name] += found.p_value_overall <= level + 1e-9
+    low, high = binom.interval(0.999, runs, level)
+    print(f"\nfitted chain, n = {size}: {rejected} of {runs}, band {low:.0f} to {high:.0f}")
+    assert low <= rejected["refit"] <= high
+    assert rejected["plain"] < low  # conservative
