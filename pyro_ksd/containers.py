@@ -43,8 +43,9 @@ def to_inference_data(check: Any) -> Any:
 def extend(container: Any, check: Any) -> Any:
     """A new container with all groups of another one and those of a check.
 
-    The groups of an earlier check, ``ksd`` and all ``ksd_...``, are replaced, those of a comparison (``ksd_compare...``)
-    only by another comparison. The sequences, ``token`` and ``length``, join the other variables of ``observed_data``.
+    The groups of an earlier check, ``ksd`` and all ``ksd_...``, are replaced; the groups of a comparison,
+    ``ksd_compare...``, only by another comparison. The sequences, ``token`` and ``length``, join the other variables of
+    ``observed_data``.
 
     :param container: a DataTree or an InferenceData, for example with a posterior. It stays as it is.
     :param check: what :func:`pyro_ksd.ksd_check` or :func:`pyro_ksd.ksd_compare` gave, or what was loaded from a file.

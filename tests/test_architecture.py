@@ -48,5 +48,5 @@ def test_pyro_and_xarray_stay_where_they_belong() -> None:
         *["check", "comparison", "baselines", "demo"],
     }
     assert users["matplotlib"] == {"plots", "demo"}
-    assert users["pandas"] == {"tables", "ranking"}
+    assert users["pandas"] == {"tables"}
     assert users["arviz"] == {"containers"}
