@@ -15,7 +15,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.sequences import Sequences, split
 
 LETTERS = [["a", "c"], ["b"], [], ["c", "c", "a"]]
 CODES = [[0, 2], [1], [], [2, 2, 0]]
@@ -493,3 +493,22 @@ def test_lengths_are_a_long_tensor() -> None:
 def test_symbols_without_an_order_keep_the_order_of_appearance() -> None:
     one, two = Thing(), Thing()
     assert Sequences.of([[two], [one, two]]).alphabet == (two, one)
+
+
+def test_split_keeps_every_sequence_once() -> None:
+    data = ["ab", "b", "abb", "ba", "a", "bb", "aab"]
+    first, second = split(data, 0.4, seed=3)
+    assert (len(first), len(second)) == (3, 4)
+    assert sorted("".join(x) for x in first.to_lists() + second.to_lists()) == sorted(data)
+    assert first.alphabet == second.alphabet == ("a", "b")
+    again, _ = split(Sequences.of(data), 0.4, seed=3)
+    assert again.to_lists() == first.to_lists()
+    assert {tuple(map(tuple, split(data, 0.4, seed=seed)[0].to_lists())) for seed in range(5)} != {
+        tuple(map(tuple, first.to_lists()))
+    }
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0, 0.01, -1.0])
+def test_split_leaves_sequences_in_both_parts(fraction: float) -> None:
+    with pytest.raises(ValueError, match=f"leaves sequences in both parts, found {fraction} of 3"):
+        split(["a", "b", "ab"], fraction)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import xarray as xr
+from synthetic import made_up_check
+
+from pyro_ksd.plots import plot_ppc
+
+matplotlib.use("agg")
+VIEWS = ["content-1", "content-2", "content-3", "start", "length"]
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def made_up_predictive_check() -> xr.DataTree:
+    random = np.random.default_rng(0)
+    replicated, realized = random.gamma(2, 0.1, (2, 30, 5)), random.gamma(2, 0.1, (2, 30, 5))
+    realized[..., 1] += 3
+    values = {"realized": realized, "replicated": replicated, "difference": realized - replicated}
+    ppc = xr.Dataset(
+        {name: (("chain", "draw", "view"), value) for name, value in values.items()},
+        coords={"chain": [0, 1], "draw": np.arange(30), "view": np.array(VIEWS, dtype=object)},
+    )
+    return made_up_check().assign({"ksd_ppc": xr.DataTree(ppc)})
+
+
+def test_every_draw_stands_on_its_side_of_the_diagonal() -> None:
+    check = made_up_predictive_check()
+    axes = plot_ppc(check)
+    assert len(axes) == 5
+    for ax, name in zip(axes, VIEWS, strict=True):
+        fits, against = (np.asarray(points.get_offsets()) for points in ax.collections)
+        assert len(fits) + len(against) == 60
+        assert (fits[:, 1] >= fits[:, 0]).all()
+        assert (against[:, 1] < against[:, 0]).all()
+        assert ax.lines[0].get_slope() == 1
+        assert ax.get_xlim() == ax.get_ylim()
+        p = float(check["ksd"]["p_value"].sel(view=name))
+        assert ax.get_title() == f"{name}\nposterior predictive p = {p:.3f}"
+    assert len(np.asarray(axes[1].collections[0].get_offsets())) == 0  # the data fit worse in every draw
+    assert (axes[0].get_xlabel(), axes[0].get_ylabel()) == ("realized", "replicated")
+
+
+def test_views_and_axes_can_be_chosen() -> None:
+    check = made_up_predictive_check()
+    _, own = plt.subplots(1, 2)
+    axes = plot_ppc(check, view=["start", "length"], ax=own)
+    assert axes.tolist() == own.tolist()
+    assert plot_ppc(check, view="start", figsize=(2, 2))[0].figure.get_size_inches().tolist() == [2, 2]
+    with pytest.raises(ValueError, match=r"expected view to be one of \['content-1'.*found 'end'"):
+        plot_ppc(check, view="end")
+
+
+def test_a_check_without_a_posterior_has_none() -> None:
+    with pytest.raises(ValueError, match="expected a check with the group 'ksd_ppc', found"):
+        plot_ppc(made_up_check())
