@@ -93,7 +93,7 @@ def ksd_check(
     >>> model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.2)
     >>> check = ksd_check(model, ["HTHTHT", "THTH", "HTHTHTHTH", "THTHTHT", "HTH"] * 4, progress=False)
     >>> print(verdict(check))  # too regular for a coin
-    the model does not fit (p = 0.002): it makes 'HT' and 'TH' too rarely and 'HH' and 'TT' too often
+    the model does not fit (p = 0.008): it makes 'HTH' and 'THT' too rarely and 'TTH', 'HTT', 'THH', ... too often
     """
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, such as 0.05, found {level}")

@@ -20,6 +20,7 @@ from benchmarks.scenarios import (
     rejection_rates,
     statistics,
 )
+from pyro_ksd.bootstrap import seeded
 from pyro_ksd.models import IndependentSequence, MarkovSequence, SequenceDistribution
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.testing import goodness_of_fit
@@ -145,7 +146,7 @@ def test_the_pool_gives_the_p_values_of_the_test() -> None:
     data = scenario.data_model.draw(scenario.num_sequences, torch.Generator().manual_seed(3))
     found = goodness_of_fit(scenario.model, data, views, bootstrap="parametric", num_bootstrap=NUM_BOOTSTRAP, seed=4)
     observed = statistics(scenario, scenario.data_model, views, 1, torch.Generator().manual_seed(3))
-    pool = statistics(scenario, scenario.model, views, NUM_BOOTSTRAP, torch.Generator().manual_seed(4))
+    pool = statistics(scenario, scenario.model, views, NUM_BOOTSTRAP, seeded(4, data.device))
     torch.testing.assert_close(observed[0], found.statistic)
     by_pool = p_values(observed[0], pool, torch.Generator().manual_seed(5))
     assert by_pool.tolist() == [*found.p_value.tolist(), found.p_value_overall]
