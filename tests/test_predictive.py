@@ -283,7 +283,7 @@ def test_a_chain_after_inference(inference: str, right: bool) -> None:
         assert "does not fit" in verdict(check)
 
 
-@pytest.mark.parametrize("inference", ["NUTS", "SVI"])
+@pytest.mark.parametrize("inference", [pytest.param("NUTS", marks=pytest.mark.slow), "SVI"])
 @pytest.mark.parametrize("right", [True, False])
 def test_a_hidden_markov_model_after_inference(inference: str, right: bool) -> None:
     data, draws = (hidden_data(50), 40) if right else (second_order_data(50), 100)
