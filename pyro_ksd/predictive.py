@@ -78,11 +78,12 @@ def posterior_predictive(
     realized: list[Tensor] = []
     replicated: list[NullDraws] = []
     kept = []
+    operators = dict.fromkeys(view.operator for view in views)
     with tqdm(desc="posterior draws", unit="draw", total=len(models), disable=not progress) as bar:
         for batch in models.batches(_TOGETHER):
             for model in batch:
                 check_possible(model, sequences)
-            several = {view.operator: Jumps.of_several(batch, view.operator, sequences) for view in views}
+            several = {operator: Jumps.of_several(batch, operator, sequences) for operator in operators}
             for index, model in enumerate(batch):
                 jumps = {operator: found[index] for operator, found in several.items()}
                 matrices = matrices_of(jumps, views, max_bytes)

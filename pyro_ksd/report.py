@@ -97,8 +97,9 @@ def predictive_datatree(
 ) -> xr.DataTree:
     """A posterior predictive check as the groups of :func:`to_datatree`, with the group ``ksd_ppc``.
 
-    ``ksd`` holds means over the posterior draws, ``ksd_null`` the statistics of the replicated data, and ``ksd_ppc``
-    the statistics of each draw: ``realized``, ``replicated`` and their ``difference``, ``(chain, draw, view)``.
+    ``ksd`` holds means over the posterior draws (of contributions, attributions and features: over at most 25 of them,
+    evenly spaced), ``ksd_null`` the statistics of the replicated data, and ``ksd_ppc`` the statistics of each draw:
+    ``realized``, ``replicated`` and their ``difference``, ``(chain, draw, view)``.
     """
     means = GoodnessOfFit(
         views=result.views,
