@@ -24,7 +24,7 @@ test: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
 	@if $(BIN)/python -c "import sys; sys.exit(sys.version_info < (3, 12))"; then \
 		echo "ArviZ 1.x is in .venv itself"; \
 	elif [ -z "$(NEWER)" ]; then \
