@@ -99,13 +99,16 @@ def ksd_check(
         raise ValueError(f"level: expected a number between 0 and 1, such as 0.05, found {level}")
     sequences = as_sequences(data, model)
     if posterior is not None:
-        others = {"parameters": parameters, "sampler": sampler, "refit": refit}
+        others: dict[str, Any] = {"parameters": parameters, "sampler": sampler, "refit": refit, "gram": gram or None}
+        others["bootstrap"] = None if bootstrap == "auto" else bootstrap
         given = [f"{name}=" for name, value in others.items() if value is not None]
-        if given or bootstrap != "auto":
-            raise ValueError(f"posterior: expected no {', '.join(given) or 'bootstrap='} beside it, which it replaces")
+        if given:
+            raise ValueError(f"posterior: expected no {', '.join(given)} beside it, found it; leave it out")
         draws = ModelDraws(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order)
         ready: SequenceModel = draws.first
     elif refit is not None:
+        if parameters is not None:
+            raise ValueError("refit: expected no parameters= beside it, which it finds itself; leave them out")
         fit = _refitted(refit, model, order, sampler)
         ready = fit(sequences)
     else:

@@ -98,6 +98,7 @@ class Jumps:
             for jumps, log_ratio in zip(found, models.log_ratios(part, edits), strict=True):
                 check_log_ratio(part, edits, log_ratio)
                 jumps._kept.append(operator.weights(part, edits, log_ratio))
+                jumps.rate += float(jumps._kept[-1].sum())
         return found
 
     def at_once(self) -> Chunk:

@@ -248,8 +248,15 @@ def no_samples(sequences: Tensor, lengths: Tensor) -> None:
         ({"posterior": {"initial": torch.rand(5, 4)}}, "site 'initial' has draws of shape [5, 4], expected [draws, 3]"),
         ({"posterior": {"initial": VALUES["initial"]}}, "moves"),
         ({"posterior": {}}, "posterior: expected draws of some of the sites ['initial', 'moves'], found none"),
-        ({"posterior": VALUES, "parameters": {}}, "posterior: expected no parameters= beside it, which it replaces"),
-        ({"posterior": VALUES, "bootstrap": "wild"}, "posterior: expected no bootstrap= beside it, which it replaces"),
+        (
+            {"posterior": VALUES, "parameters": {}},
+            "posterior: expected no parameters= beside it, found it; leave it out",
+        ),
+        (
+            {"posterior": VALUES, "bootstrap": "wild"},
+            "posterior: expected no bootstrap= beside it, found it; leave it out",
+        ),
+        ({"posterior": VALUES, "gram": True}, "posterior: expected no gram= beside it, found it; leave it out"),
         ({"posterior": VALUES, "model": no_samples}, "found one without the parameter num_sequences; let it draw"),
         ({"posterior": VALUES, "model": EVEN}, "sites to give the draws to, found MarkovSequence, which has its own"),
     ],

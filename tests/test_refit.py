@@ -147,6 +147,10 @@ def network(sequences: Tensor, lengths: Tensor) -> None:
         (lambda: RefitMarkov()(by_params, DATA), "model: expected a MarkovSequence to refit, found function"),
         (lambda: RefitSVI(num_steps=1)(network, DATA), "of a pyro.module, which training would change in place"),
         (
+            lambda: ksd_check(by_params, DATA, refit=RefitSVI(), parameters={}, progress=False),
+            "refit: expected no parameters= beside it, which it finds itself; leave them out",
+        ),
+        (
             lambda: ksd_check(CHAIN, DATA, refit=RefitMarkov(), bootstrap="wild", progress=False),
             "expected 'parametric' with refit=, found 'wild', which draws no data to refit on",
         ),
