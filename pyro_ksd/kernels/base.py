@@ -108,12 +108,14 @@ class Kernel(ABC):
         groups = _by_length(used, lengths) if self.zero_across_lengths else [used]
         width = sequences.width + max(block.growth for block in items.blocks)
         side = max(1, int((max_bytes / self.bytes_per_pair(width)) ** 0.5))
+        # The pairs take time that grows with the square of the edits, so the edited sequences themselves can be afforded.
+        edited = items.apply(sequences)
         for group in groups:
-            parts = [_Items(index, items.select(index), coefficients[index]) for index in group.split(side)]
+            parts = [_Items(index, items.owner[index], coefficients[index]) for index in group.split(side)]
             for i, left in enumerate(parts):
-                x = left.edits.apply(sequences)
+                x = edited[left.index]
                 for right in parts[: i + 1]:
-                    yield left, right, self.gram(x, x if left is right else right.edits.apply(sequences))
+                    yield left, right, self.gram(x, x if left is right else edited[right.index])
 
     def __add__(self, other: Kernel) -> Kernel:
         from pyro_ksd.kernels.algebra import KernelSum
@@ -132,15 +134,11 @@ class Kernel(ABC):
 
 @dataclass(frozen=True, eq=False)
 class _Items:
-    """Some of the sequences and edits: their flat positions, the edits that make them, their coefficients in ``W``."""
+    """Some of the sequences and edits: their flat positions, their owners, their coefficients in ``W``; ``[M]`` each."""
 
     index: Tensor
-    edits: Edits
+    owner: Tensor
     coefficient: Tensor
-
-    @property
-    def owner(self) -> Tensor:
-        return self.edits.owner
 
 
 def _by_length(index: Tensor, lengths: Tensor) -> Sequence[Tensor]:
