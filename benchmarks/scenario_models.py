@@ -45,7 +45,7 @@ def scenarios() -> list[Scenario]:
     """All twelve, in the order of the paper."""
     return [
         Scenario("binary i.i.d.", poisson_coin(0.6), poisson_coin(0.4), 10, 1),
-        Scenario("binary, wrong order", fair_coin(), alternating(), 30, 1),
+        Scenario("binary, wrong order", coin(0.5), alternating(), 30, 1),
         Scenario("random walk I", random_walk(8), random_walk(8, hold=0.2), 30, 2),
         Scenario("random walk II", random_walk(8, mean_length=30), random_walk(8, hold=0.2, mean_length=30), 10, 2),
         Scenario("random walk III", walk_with_memory(0.95, 8), walk_with_memory(0.05, 8), 30, 3),
@@ -59,6 +59,29 @@ def scenarios() -> list[Scenario]:
     ]
 
 
+def text_variants() -> list[Scenario]:
+    """The twelve scenarios as the text of the paper states them."""
+    found = {scenario.name: scenario for scenario in scenarios()}
+    found["binary, wrong order"] = Scenario("binary, wrong order", coin(0.6), alternating(), 30, 1)
+    walk, data = random_walk(30, mean_length=30), held_walk(30, 8, 0.2, mean_length=30)
+    found["random walk II"] = Scenario("random walk II", walk, data, 8, 2)
+    return list(found.values())
+
+
+def redrawn(generator: torch.Generator) -> list[Scenario]:
+    """The six scenarios with random models, with new ones."""
+    first, second = (dirichlet((11, 11, 10), generator) for _ in range(2))
+    moves = dirichlet((10, 10), generator)
+    return [
+        Scenario("second-order I", stopping(first, 8), stopping(second, 8), 30, 3),
+        Scenario("second-order II", stopping(first, 20), stopping(second, 20), 8, 3),
+        Scenario("second-order III", stopping(first, 8), stopping(second, 8), 8, 3),
+        Scenario("initial I", first_order(8, moves=moves), first_order(8, favor=0.5, moves=moves), 30, 2),
+        Scenario("initial II", first_order(20, moves=moves), first_order(20, favor=0.5, moves=moves), 8, 2),
+        Scenario("length", first_order(8, moves=moves), first_order(20, moves=moves), 30, 3),
+    ]
+
+
 def poisson_coin(one: float) -> IndependentSequence:
     """Independent zeros and ones, 20 on average; the number of them has a Poisson law and may be 0.
 
@@ -68,15 +91,18 @@ def poisson_coin(one: float) -> IndependentSequence:
     return IndependentSequence(torch.tensor([1 - one, one], dtype=torch.double), length)
 
 
-def fair_coin() -> IndependentSequence:
-    """Independent zeros and ones, each with probability 1/2, that stop with probability 1/20 after each symbol."""
+def coin(one: float) -> IndependentSequence:
+    """Independent zeros and ones that stop with probability 1/20 after each symbol.
+
+    :param one: the probability of a one.
+    """
     length = dist.Geometric(torch.tensor(1 / 20, dtype=torch.double))
-    return IndependentSequence(_uniform(2), length, minimum=1)
+    return IndependentSequence(torch.tensor([1 - one, one], dtype=torch.double), length, minimum=1)
 
 
 def alternating() -> MarkovSequence:
     """Zeros and ones in turn, with a rare repeat, that stop with probability 1/20 after each symbol."""
-    return MarkovSequence.from_transitions(_uniform(2), _floored(1 - torch.eye(2, dtype=torch.double)), stop=1 / 20)
+    return MarkovSequence.from_transitions(uniform(2), floored(1 - torch.eye(2, dtype=torch.double)), stop=1 / 20)
 
 
 def walk_with_memory(persistence: float, mean_length: float) -> MarkovSequence:
@@ -94,8 +120,8 @@ def walk_with_memory(persistence: float, mean_length: float) -> MarkovSequence:
         moves[(place - 1) % size, place] = persistence * right[place] + (1 - persistence) * left[place]
         moves[(place + 1) % size, place] = persistence * left[place] + (1 - persistence) * right[place]
     start = torch.zeros(size + 1, 1, size, dtype=torch.double)
-    start[size] = _uniform(size)
-    return _stopping(torch.cat([_floored(moves), start], 1), mean_length)
+    start[size] = uniform(size)
+    return stopping(torch.cat([floored(moves), start], 1), mean_length)
 
 
 def second_order(which: str, mean_length: float) -> MarkovSequence:
@@ -103,20 +129,31 @@ def second_order(which: str, mean_length: float) -> MarkovSequence:
 
     :param which: one of the two draws, ``"model"`` or ``"data"``.
     """
-    return _stopping(_table(f"second_order_{which}"), mean_length)
+    return stopping(_table(f"second_order_{which}"), mean_length)
 
 
-def first_order(mean_length: float, favor: float = 0.0) -> MarkovSequence:
+def held_walk(size: int, places: int, hold: float, mean_length: float) -> MarkovSequence:
+    """A walk on a ring that holds with probability ``hold`` in the first ``places`` of its places."""
+    here = torch.eye(size, dtype=torch.double)
+    held = torch.zeros(size, 1, dtype=torch.double)
+    held[:places] = hold
+    steps = (1 - held) * (here.roll(1, 1) + here.roll(-1, 1)) / 2 + held * here
+    return MarkovSequence.from_transitions(uniform(size), floored(steps), stop=1 / mean_length)
+
+
+def first_order(mean_length: float, favor: float = 0.0, moves: Tensor | None = None) -> MarkovSequence:
     """A chain of order 1 over 10 symbols, whose rows were drawn from a Dirichlet(1) law.
 
     :param favor: the probability of a start with one of the first two symbols rather than with any of the ten.
+    :param moves: ``[10, 10]``, the rows; those of the paper's table if left out.
     """
     first_two = torch.tensor([0.5] * 2 + [0.0] * 8, dtype=torch.double)
-    start = (1 - favor) * _uniform(10) + favor * first_two
-    return MarkovSequence.from_transitions(start, _table("first_order"), stop=1 / mean_length)
+    start = (1 - favor) * uniform(10) + favor * first_two
+    moves = _table("first_order") if moves is None else moves
+    return MarkovSequence.from_transitions(start, moves, stop=1 / mean_length)
 
 
-def _stopping(moves: Tensor, mean_length: float) -> MarkovSequence:
+def stopping(moves: Tensor, mean_length: float) -> MarkovSequence:
     """The chain of order 2 that is never empty and stops with probability ``1 / mean_length`` after each symbol.
 
     :param moves: ``[S + 1, S + 1, S]``, the law of the next symbol; ``S`` stands for *before the start*.
@@ -126,15 +163,23 @@ def _stopping(moves: Tensor, mean_length: float) -> MarkovSequence:
     return MarkovSequence(torch.cat([(1 - stop) * moves, stop], -1), order=2)
 
 
-def _floored(probs: Tensor) -> Tensor:
+def floored(probs: Tensor) -> Tensor:
+    """Laws of the next symbol that make none impossible."""
     raised = probs.clamp(min=_FLOOR)
     return raised / raised.sum(-1, keepdim=True)
 
 
-def _uniform(size: int) -> Tensor:
+def uniform(size: int) -> Tensor:
+    """The law that makes all symbols equally probable."""
     return torch.full((size,), 1 / size, dtype=torch.double)
 
 
 def _table(name: str) -> Tensor:
     with np.load(_TABLES) as tables:
         return torch.from_numpy(tables[name])
+
+
+def dirichlet(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Laws of the next symbol drawn from a Dirichlet(1) law, then floored."""
+    weights = -torch.rand(shape, dtype=torch.double, generator=generator).log()
+    return floored(weights / weights.sum(-1, keepdim=True))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.scenario_models import Scenario, alternating, fair_coin, poisson_coin, scenarios, walk_with_memory
+from benchmarks.scenario_models import Scenario, alternating, coin, poisson_coin, scenarios, walk_with_memory
 from benchmarks.scenarios import (
     NUM_BOOTSTRAP,
     Rates,
@@ -52,8 +52,8 @@ def test_coins() -> None:
     expected = math.exp(-20) * 20**3 / 6 * 0.6**2 * 0.4
     assert probability(poisson_coin(0.6), [1, 1, 0]) == pytest.approx(expected)
     assert probability(poisson_coin(0.4), [0, 0, 1]) == pytest.approx(expected)
-    assert probability(fair_coin(), []) == 0
-    assert probability(fair_coin(), [0, 0, 1]) == pytest.approx(0.5**3 * 0.95**2 * 0.05)
+    assert probability(coin(0.5), []) == 0
+    assert probability(coin(0.5), [0, 0, 1]) == pytest.approx(0.5**3 * 0.95**2 * 0.05)
     assert probability(alternating(), [1, 0, 1]) == pytest.approx(0.5 * (0.95 / 1.001) ** 2 * 0.05)
     assert probability(alternating(), [1, 1]) == pytest.approx(0.5 * 0.95 * FLOOR / 1.001 * 0.05)
 

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All experiments by name."""
+
+from __future__ import annotations
+
+from benchmarks.paper.experiment import Experiment
+from benchmarks.paper.perturbed import LENGTH, LONG_SEQUENCES, PERTURBED_WALK
+from benchmarks.paper.scenarios import BALANCING, REDRAWN, RING_KERNEL, SCENARIOS, SCENARIOS_TEXT, SYMBOLS
+
+_ALL = (
+    SCENARIOS,
+    SCENARIOS_TEXT,
+    RING_KERNEL,
+    REDRAWN,
+    SYMBOLS,
+    BALANCING,
+    PERTURBED_WALK,
+    LONG_SEQUENCES,
+    LENGTH,
+)
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

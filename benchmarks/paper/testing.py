@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""The tests that the experiments compare, calibrated by parametric bootstrap.
+
+The null data sets of such a test come from the model, whatever the data are. So a large *pool* of them is drawn once,
+and every run takes its own null draws from it, at random and without replacement. Under a true model the statistics of
+the data and of the pool are exchangeable: every run is a test with exactly the level and the power that fresh draws
+would give. Only the runs are no longer independent: the pool of :math:`P` draws adds an error of about
+:math:`\sqrt{\alpha (1 - \alpha) / P}` to a rate near :math:`\alpha`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from benchmarks.paper.experiment import LEVEL, Cell
+from pyro_ksd.baselines.mmd import mmd_squared
+from pyro_ksd.bootstrap import null_statistics
+from pyro_ksd.kernels import Kernel
+from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
+from pyro_ksd.models import SampleableModel
+from pyro_ksd.models.fitting import fitted_log_likelihoods
+from pyro_ksd.neighborhoods import Neighborhood
+from pyro_ksd.operators import ZanellaOperator
+from pyro_ksd.sequences import Sequences
+from pyro_ksd.statistics import p_value
+from pyro_ksd.views import View
+
+_TOGETHER = 50  # data sets whose statistics are computed at once
+
+
+class Test(Protocol):
+    """A statistic that is large for data that the model has not made."""
+
+    def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
+        """The statistics ``[G]`` of data sets of ``size`` sequences that follow each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class SteinTest:
+    """The kernel Stein discrepancy of one view."""
+
+    view: View
+
+    @staticmethod
+    def of(neighborhood: Neighborhood, kernel: Kernel, balancing: str = "barker") -> SteinTest:
+        return SteinTest(View("test", ZanellaOperator(neighborhood, balancing), kernel))
+
+    def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
+        return null_statistics(model, data, size, [self.view], DEFAULT_MAX_BYTES).statistic[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class MMDTest:
+    """The maximum mean discrepancy from ``num_samples`` sequences that the model draws for each data set."""
+
+    kernel: Kernel
+    num_samples: int = 100
+
+    def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
+        sets = len(data) // size
+        return mmd_squared(self.kernel, data, model.draw(sets * self.num_samples, generator), sets)
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodRatioTest:
+    """The likelihood ratio of the model and an alternative.
+
+    :param alternative: a model, the oracle if it made the data; or the order of a Markov chain fitted to the data.
+    """
+
+    alternative: SampleableModel | int
+
+    def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
+        if isinstance(self.alternative, int):
+            other = fitted_log_likelihoods(data, size, self.alternative)
+        else:
+            other = _sums(self.alternative, data, size)
+        return 2 * (other - _sums(model, data, size))
+
+
+def _sums(model: SampleableModel, data: Sequences, size: int) -> Tensor:
+    return model.log_joint(data).view(-1, size).sum(1)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is computed.
+
+    :param runs: data sets for each rate.
+    :param pool: null draws to choose from.
+    :param num_bootstrap: null draws of each run.
+    """
+
+    runs: int
+    pool: int
+    num_bootstrap: int = 100
+
+
+def rejections(
+    model: SampleableModel,
+    laws: Mapping[Any, SampleableModel],
+    size: int,
+    tests: Callable[[SampleableModel], Mapping[str, Test]],
+    scale: Scale,
+    generator: torch.Generator,
+    repetition: int = 0,
+) -> list[Cell]:
+    """How often each test rejects the model for data of each law.
+
+    :param laws: what the data follow, by point (a name or a number).
+    :param size: the number of sequences of a data set.
+    :param tests: the tests for data of a law, by name. An object that is among the tests of several laws has the same
+        null draws for all.
+    """
+    cells = []
+    null: dict[Test, Tensor] = {}
+    for point, law in laws.items():
+        here = tests(law)
+        new = {name: test for name, test in here.items() if test not in null}
+        pool, _ = statistics(new, model, model, size, scale.pool, generator)
+        null |= {new[name]: found for name, found in pool.items()}
+        observed, seconds = statistics(here, model, law, size, scale.runs, generator)
+        for name, test in here.items():
+            rejected = count_rejections(observed[name], null[test], scale.num_bootstrap, generator)
+            cells.append(Cell(repetition, point, name, scale.runs, rejected, seconds[name]))
+    return cells
+
+
+def statistics(
+    tests: Mapping[str, Test],
+    model: SampleableModel,
+    law: SampleableModel,
+    size: int,
+    num_sets: int,
+    generator: torch.Generator,
+) -> tuple[dict[str, Tensor], dict[str, float]]:
+    """The statistics ``[num_sets]`` of each test for data sets of a law, and the seconds for one of them."""
+    parts: dict[str, list[Tensor]] = {name: [] for name in tests}
+    seconds = dict.fromkeys(tests, 0.0)
+    for begin in range(0, num_sets if tests else 0, _TOGETHER):
+        data = law.draw(min(_TOGETHER, num_sets - begin) * size, generator)
+        for name, test in tests.items():
+            started = perf_counter()
+            parts[name].append(test.statistics(model, data, size, generator))
+            seconds[name] += (perf_counter() - started) / num_sets
+    return {name: torch.cat(part) for name, part in parts.items()}, seconds
+
+
+def count_rejections(observed: Tensor, pool: Tensor, num_bootstrap: int, generator: torch.Generator) -> int:
+    """How many of the statistics ``[runs]`` are rejected, each with null draws of its own out of the pool."""
+    found = [p_value(one, pool[torch.randperm(len(pool), generator=generator)[:num_bootstrap]]) for one in observed]
+    return sum(int(p <= LEVEL) for p in found)
