@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from benchmarks.paper.experiment import Experiment
+from benchmarks.paper.mrf import MRF_CONCENTRATION, MRF_SIZE
 from benchmarks.paper.perturbed import LENGTH, LONG_SEQUENCES, PERTURBED_WALK
 from benchmarks.paper.scenarios import BALANCING, REDRAWN, RING_KERNEL, SCENARIOS, SCENARIOS_TEXT, SYMBOLS
 
@@ -17,5 +18,7 @@ _ALL = (
     PERTURBED_WALK,
     LONG_SEQUENCES,
     LENGTH,
+    MRF_CONCENTRATION,
+    MRF_SIZE,
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

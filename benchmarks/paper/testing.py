@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""The tests that the experiments compare, calibrated by parametric bootstrap.
+r"""The tests that the experiments compare, calibrated by parametric or by wild bootstrap.
 
-The null data sets of such a test come from the model, whatever the data are. So a large *pool* of them is drawn once,
+The null data sets of a parametric bootstrap come from the model, whatever the data are. So a large *pool* is drawn,
 and every run takes its own null draws from it, at random and without replacement. Under a true model the statistics of
 the data and of the pool are exchangeable: every run is a test with exactly the level and the power that fresh draws
 would give. Only the runs are no longer independent: the pool of :math:`P` draws adds an error of about
@@ -19,26 +19,35 @@ import torch
 from torch import Tensor
 
 from benchmarks.paper.experiment import LEVEL, Cell
-from pyro_ksd.baselines.mmd import mmd_squared
-from pyro_ksd.bootstrap import null_statistics
+from pyro_ksd.baselines.mmd import mmd_squared, pair_matrix
+from pyro_ksd.bootstrap import null_statistics, rademacher
 from pyro_ksd.kernels import Kernel
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
+from pyro_ksd.kernels.matrices import SteinMatrix
 from pyro_ksd.models import SampleableModel
 from pyro_ksd.models.fitting import fitted_log_likelihoods
 from pyro_ksd.neighborhoods import Neighborhood
 from pyro_ksd.operators import ZanellaOperator
 from pyro_ksd.sequences import Sequences
-from pyro_ksd.statistics import p_value
+from pyro_ksd.statistics import p_value, u_statistic, weighted_u_statistics
+from pyro_ksd.stein import stein_matrices
 from pyro_ksd.views import View
 
 _TOGETHER = 50  # data sets whose statistics are computed at once
 
 
 class Test(Protocol):
-    """A statistic that is large for data that the model has not made."""
+    """A statistic that is large for data that the model has not made, for the parametric bootstrap."""
 
     def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
         """The statistics ``[G]`` of data sets of ``size`` sequences that follow each other."""
+
+
+class WildTest(Protocol):
+    """A test whose statistic is the mean of a matrix without its diagonal, for the wild bootstrap."""
+
+    def matrix(self, model: SampleableModel, data: Sequences, generator: torch.Generator) -> SteinMatrix:
+        """The matrix ``[n, n]`` of a data set."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +63,16 @@ class SteinTest:
     def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
         return null_statistics(model, data, size, [self.view], DEFAULT_MAX_BYTES).statistic[:, 0]
 
+    def matrix(self, model: SampleableModel, data: Sequences, generator: torch.Generator) -> SteinMatrix:
+        return stein_matrices(model, data, [self.view])[0]
+
 
 @dataclass(frozen=True, eq=False)
 class MMDTest:
-    """The maximum mean discrepancy from ``num_samples`` sequences that the model draws for each data set."""
+    """The maximum mean discrepancy from sequences that the model draws for each data set.
+
+    :param num_samples: how many; for the wild bootstrap there are as many as data.
+    """
 
     kernel: Kernel
     num_samples: int = 100
@@ -65,6 +80,9 @@ class MMDTest:
     def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
         sets = len(data) // size
         return mmd_squared(self.kernel, data, model.draw(sets * self.num_samples, generator), sets)
+
+    def matrix(self, model: SampleableModel, data: Sequences, generator: torch.Generator) -> SteinMatrix:
+        return pair_matrix(self.kernel, data, model.draw(len(data), generator))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +111,12 @@ class Scale:
     """How much is computed.
 
     :param runs: data sets for each rate.
-    :param pool: null draws to choose from.
+    :param pool: null draws to choose from, in the parametric bootstrap.
     :param num_bootstrap: null draws of each run.
     """
 
     runs: int
-    pool: int
+    pool: int = 0
     num_bootstrap: int = 100
 
 
@@ -156,3 +174,29 @@ def count_rejections(observed: Tensor, pool: Tensor, num_bootstrap: int, generat
     """How many of the statistics ``[runs]`` are rejected, each with null draws of its own out of the pool."""
     found = [p_value(one, pool[torch.randperm(len(pool), generator=generator)[:num_bootstrap]]) for one in observed]
     return sum(int(p <= LEVEL) for p in found)
+
+
+def wild_rejections(
+    model: SampleableModel,
+    laws: Mapping[Any, SampleableModel],
+    size: int,
+    tests: Mapping[str, WildTest],
+    scale: Scale,
+    generator: torch.Generator,
+    repetition: int = 0,
+) -> list[Cell]:
+    """How often each test rejects the model for data of each law, by wild bootstrap with random signs."""
+    cells = []
+    for point, law in laws.items():
+        rejected, seconds = dict.fromkeys(tests, 0), dict.fromkeys(tests, 0.0)
+        for _ in range(scale.runs):
+            data = law.draw(size, generator)
+            for name, test in tests.items():
+                started = perf_counter()
+                matrix = test.matrix(model, data, generator)
+                observed = u_statistic(matrix)
+                seconds[name] += (perf_counter() - started) / scale.runs
+                null = weighted_u_statistics(matrix, rademacher(scale.num_bootstrap, size, generator))
+                rejected[name] += int(p_value(observed, null) <= LEVEL)
+        cells += [Cell(repetition, point, name, scale.runs, rejected[name], seconds[name]) for name in tests]
+    return cells
