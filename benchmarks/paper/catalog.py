@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from benchmarks.paper.experiment import Experiment
 from benchmarks.paper.mrf import MRF_CONCENTRATION, MRF_SIZE
-from benchmarks.paper.perturbed import LENGTH, LONG_SEQUENCES, PERTURBED_WALK
+from benchmarks.paper.perturbed import LENGTH, LONG_SEQUENCES, LONG_SEQUENCES_TEXT, PERTURBED_WALK
 from benchmarks.paper.scenarios import BALANCING, REDRAWN, RING_KERNEL, SCENARIOS, SCENARIOS_TEXT, SYMBOLS
+from benchmarks.paper.wild_level import WILD_LEVEL
 
 _ALL = (
     SCENARIOS,
@@ -17,8 +18,10 @@ _ALL = (
     BALANCING,
     PERTURBED_WALK,
     LONG_SEQUENCES,
+    LONG_SEQUENCES_TEXT,
     LENGTH,
     MRF_CONCENTRATION,
     MRF_SIZE,
+    WILD_LEVEL,
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

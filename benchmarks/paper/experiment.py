@@ -62,7 +62,7 @@ class Experiment:
     title: str
     axis: str
     jobs: Callable[[bool], Sequence[Job]]
-    settings: Mapping[str, Any]
+    settings: dict[str, Any]
     draw: Callable[[xr.Dataset], Figure]
     published: Mapping[tuple[str | float, str], float] = field(default_factory=dict)
     published_runs: int = 400

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from benchmarks.paper.experiment import LEVEL
 from benchmarks.paper.results import rates, standard_errors
 
+LEGEND: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "frameon": False, "fontsize": 9}
 _MARKERS = "osD^vPX*<>"
 
 
@@ -52,4 +54,4 @@ def finish(axes: Axes, label: str, top: float = 1.0) -> None:
     axes.axhline(LEVEL, color="0.5", linestyle="--", linewidth=1, label=f"level {LEVEL}")
     axes.set(xlabel=label, ylabel="rejection rate", ylim=(-0.03 * top, 1.03 * top))
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
+    axes.legend(**LEGEND)

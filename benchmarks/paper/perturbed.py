@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -33,6 +34,7 @@ class WalkJob:
         kernel = ContiguousKernel(2)
         common: dict[str, Test] = {
             "KSD": SteinTest.of(Substitutions(), kernel),
+            "KSD, ZS": SteinTest.of(zs(), kernel),
             "MMD": MMDTest(kernel),
             "LR, order 1": LikelihoodRatioTest(1),
         }
@@ -44,10 +46,11 @@ class WalkJob:
 
 @dataclass(frozen=True)
 class LongJob:
-    """Two random chains of order 2 over 4 symbols: the data choose between them anew at every step."""
+    """Two random chains of order 2: the data choose between them anew at every step."""
 
     scale: Scale
     points: tuple[float, ...]
+    symbols: int
     repetition: int
 
     @property
@@ -55,7 +58,8 @@ class LongJob:
         return (self.repetition,)
 
     def measure(self, generator: torch.Generator) -> list[Cell]:
-        first, second = (dirichlet((5, 5, 4), generator) for _ in range(2))
+        size = self.symbols
+        first, second = (dirichlet((size + 1, size + 1, size), generator) for _ in range(2))
         kernel = ContiguousKernel(3)
         common: dict[str, Test] = {
             "KSD": SteinTest.of(Substitutions(), kernel),
@@ -110,9 +114,9 @@ def _walk_jobs(quick: bool) -> list[WalkJob]:
     return [WalkJob(Scale(4, 20, 19) if quick else Scale(1000, 4000), _steps(0.0, 0.25, quick))]
 
 
-def _long_jobs(quick: bool) -> list[LongJob]:
+def _long_jobs(quick: bool, symbols: int = 4) -> list[LongJob]:
     scale = Scale(4, 20, 19) if quick else Scale(100, 1000)
-    return [LongJob(scale, _steps(2.0, 20.0, quick), repetition) for repetition in range(1 if quick else 10)]
+    return [LongJob(scale, _steps(2.0, 20.0, quick), symbols, repetition) for repetition in range(1 if quick else 10)]
 
 
 def _length_jobs(quick: bool) -> list[LengthJob]:
@@ -129,7 +133,7 @@ PERTURBED_WALK = Experiment(
         "model": "walk on a ring of 8 places, mean length 20",
         "sequences": 30,
         "kernel": "CSK, t = 2",
-        "neighborhood": "ZS′, J = ∞",
+        "neighborhood": "ZS′, J = ∞; the text has ZS",
         "MMD samples": 100,
         "bootstrap": "parametric, 100 of a pool of 4,000 draws",
     },
@@ -150,6 +154,14 @@ LONG_SEQUENCES = Experiment(
         "repetitions": "10 pairs of random chains, 100 runs each",
     },
     draw=curves,
+)
+LONG_SEQUENCES_TEXT = replace(
+    LONG_SEQUENCES,
+    name="long_sequences_text",
+    title="Few long sequences of a second-order chain, over 8 symbols as the text has it",
+    jobs=partial(_long_jobs, symbols=8),
+    settings=LONG_SEQUENCES.settings
+    | {"model": "random chains of order 2 over 8 symbols, Dirichlet(1); the data mix two of them"},
 )
 LENGTH = Experiment(
     name="length",

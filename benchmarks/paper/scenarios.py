@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from benchmarks.paper.experiment import Cell, Experiment
-from benchmarks.paper.figures import finish, line
+from benchmarks.paper.figures import LEGEND, finish, line
 from benchmarks.paper.results import PUBLISHED, rates, standard_errors
 from benchmarks.paper.testing import MMDTest, Scale, SteinTest, Test, rejections
 from benchmarks.scenario_models import Scenario, redrawn, scenarios, text_variants
@@ -191,16 +191,18 @@ def _draw_neighborhoods(result: xr.Dataset) -> Figure:
         x = [spec.locations or 11 for spec in specs if spec.name in tests]
         theirs = published.sel(test=names)
         line(left, x, mean.sel(test=names), error.sel(test=names), f"{kernel} {family}", index, theirs)
-        line(right, seconds.sel(test=names).values, mean.sel(test=names), error.sel(test=names), "_", index)
+        line(right, seconds.sel(test=names).values, mean.sel(test=names), error.sel(test=names), "", index)
     for offset, kernel in enumerate(("CSK", "Hamming")):
         left.axhline(
             float(mean.sel(test=f"{kernel} MMD")), color=f"C{6 + offset}", linestyle=":", label=f"{kernel} MMD"
         )
     left.set_xticks([1, 3, 5, 7, 9, 11], ["1", "3", "5", "7", "9", "∞"])
-    finish(right, "time of one statistic in ms", top=0.7)
-    right.get_legend().remove()
-    right.set(xscale="log", ylabel="")
     finish(left, "J, locations that are edited", top=0.7)
+    finish(right, "time of one statistic in ms", top=0.7)
+    right.set(xscale="log", ylabel="", xticks=(ticks := [0.5, 1, 2, 5, 10, 20, 50]), xticklabels=map(str, ticks))
+    right.minorticks_off()
+    right.legend(*left.get_legend_handles_labels(), **LEGEND)
+    left.get_legend().remove()
     return figure
 
 

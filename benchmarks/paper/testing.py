@@ -184,8 +184,12 @@ def wild_rejections(
     scale: Scale,
     generator: torch.Generator,
     repetition: int = 0,
+    weights: Callable[[int, int, torch.Generator], Tensor] = rademacher,
 ) -> list[Cell]:
-    """How often each test rejects the model for data of each law, by wild bootstrap with random signs."""
+    """How often each test rejects the model for data of each law, by wild bootstrap.
+
+    :param weights: random signs, or those of the paper, :func:`~pyro_ksd.bootstrap.multinomial`.
+    """
     cells = []
     for point, law in laws.items():
         rejected, seconds = dict.fromkeys(tests, 0), dict.fromkeys(tests, 0.0)
@@ -196,7 +200,7 @@ def wild_rejections(
                 matrix = test.matrix(model, data, generator)
                 observed = u_statistic(matrix)
                 seconds[name] += (perf_counter() - started) / scale.runs
-                null = weighted_u_statistics(matrix, rademacher(scale.num_bootstrap, size, generator))
+                null = weighted_u_statistics(matrix, weights(scale.num_bootstrap, size, generator))
                 rejected[name] += int(p_value(observed, null) <= LEVEL)
         cells += [Cell(repetition, point, name, scale.runs, rejected[name], seconds[name]) for name in tests]
     return cells
