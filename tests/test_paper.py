@@ -105,7 +105,7 @@ def test_rates_and_deviations_by_hand() -> None:
     assert result["point"].values.tolist() == ["b", "a"]
     assert rates(result).sel(test="KSD").values.tolist() == [0.15, 0.05]
     pooled = (0.15 * 200 + 0.25 * 400 + 1) / 602
-    expected = (0.15 - 0.25) / np.sqrt(pooled * (1 - pooled) * (1 / 200 + 1 / 400))
+    expected = 0.1 / np.sqrt(pooled * (1 - pooled) * (1 / 200 + 1 / 400))
     assert float(deviations(result)[0, 0]) == pytest.approx(expected)
     assert np.isnan(deviations(result)[1, 0])
     assert standard_errors(result)[:, 0].values == pytest.approx([0.05, np.sqrt(0.05 * 0.95 / 200)])

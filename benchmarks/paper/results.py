@@ -63,6 +63,11 @@ def rates(result: xr.Dataset) -> xr.DataArray:
     return result["rejected"].sum("repetition") / _runs(result)
 
 
+def mean_rates(result: xr.Dataset) -> xr.DataArray:
+    """The rates of the tests, averaged over the points."""
+    return rates(result).mean("point")
+
+
 def standard_errors(result: xr.Dataset) -> xr.DataArray:
     """The standard errors of the rates.
 
@@ -79,7 +84,7 @@ def standard_errors(result: xr.Dataset) -> xr.DataArray:
 
 
 def deviations(result: xr.Dataset) -> xr.DataArray:
-    """Measured minus published rate, in standard errors of the difference; NaN where nothing is published.
+    """The distance of measured and published rate in standard errors of their difference; NaN where none is published.
 
     Both rates are estimates. Their variance is taken at the mean of the two, weighted by the numbers of runs, with one
     success and one failure added: a rate of 0 or 1 is not known without error.
@@ -87,8 +92,8 @@ def deviations(result: xr.Dataset) -> xr.DataArray:
     ours, theirs = _runs(result), result.attrs["published_runs"]
     pooled = (rates(result) * ours + result["published"] * theirs + 1) / (ours + theirs + 2)
     error = (pooled * (1 - pooled) * (1 / ours + 1 / theirs)) ** 0.5
-    deviation: xr.DataArray = (rates(result) - result["published"]) / error
-    return deviation
+    distance: xr.DataArray = abs(rates(result) - result["published"]) / error
+    return distance
 
 
 def table(result: xr.Dataset) -> str:
@@ -96,7 +101,7 @@ def table(result: xr.Dataset) -> str:
     rate = rates(result)
     head = [result["point"].attrs["long_name"], *map(str, result["test"].values)]
     rows = [
-        [_label(point), *(_cell(rate, result["published"], point, test) for test in result["test"].values)]
+        [label(point), *(_cell(rate, result["published"], point, test) for test in result["test"].values)]
         for point in result["point"].values
     ]
     return markdown(head, rows)
@@ -112,7 +117,8 @@ def _runs(result: xr.Dataset) -> xr.DataArray:
     return result["runs"].sum("repetition")
 
 
-def _label(point: Any) -> str:
+def label(point: Any) -> str:
+    """A point as a person writes it."""
     return f"{point:g}" if isinstance(point, float) else str(point)
 
 
