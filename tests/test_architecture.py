@@ -11,10 +11,10 @@ import pyro_ksd
 
 ROOT = Path(pyro_ksd.__file__).parent
 ORDER = [
-    *["sequences", "edits", "neighborhoods", "models", "balancing", "samplers", "operators", "jumps", "kernels"],
-    *["views", "stein", "statistics", "features", "bootstrap", "aggregation", "testing", "localization", "predictive"],
-    *["relative", "containers", "posterior", "report", "selection", "tables", "ranking", "plots"],
-    *["inputs", "check", "comparison", "baselines", "examples", "demo"],
+    *["sequences", "edits", "neighborhoods", "prefix_neighborhoods", "models", "balancing", "samplers", "operators"],
+    *["jumps", "kernels", "views", "stein", "statistics", "features", "bootstrap", "aggregation", "testing"],
+    *["localization", "predictive", "relative", "containers", "posterior", "report", "selection", "tables", "ranking"],
+    *["plots", "inputs", "check", "comparison", "baselines", "examples", "demo"],
 ]
 
 

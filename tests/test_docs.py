@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of the documentation run as they stand."""
+"""The programs of the documentation run as they stand, and print what the pages show."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +13,50 @@ import pyro
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
+BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+SCRIPT = '__name__ == "__main__"'
 
 
-@pytest.mark.parametrize("page", ["models.md", "which_check.md"])
-def test_the_blocks_of_a_page_run_one_after_the_other(page: str) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
-    assert len(blocks) >= 5
+def blocks_of(page: str) -> list[tuple[str, str]]:
+    """Pairs of a program and what it prints, as far as the page says so."""
+    return BLOCK.findall((DOCS / page).read_text())
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["index.md", "quickstart.md", "models.md", "which_check.md", "large_data.md", "reproducible.md"],
+)
+def test_the_blocks_of_a_page_run_one_after_the_other(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = [block for block in blocks_of(page) if SCRIPT not in block[0]]
+    assert blocks
+    monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     pyro.clear_param_store()
-    for block in blocks:
-        names.pop("check", None)
-        exec(compile(block, page, "exec"), names)
-        if "_check(" in block:
+    for program, printed in blocks:
+        checks = re.search(r"^check = .*_check\(", program, re.MULTILINE)
+        if checks:
+            names.pop("check", None)
+        exec(compile(program, page, "exec"), names)
+        if checks:
             assert 0 < float(names["check"]["ksd"]["p_value_overall"]) <= 1
+        shown = capsys.readouterr().out
+        if printed:
+            assert [line.split() for line in shown.splitlines()] == [line.split() for line in printed.splitlines()]
+
+
+def test_a_script_runs(tmp_path: Path) -> None:
+    [(program, printed)] = [block for block in blocks_of("reproducible.md") if SCRIPT in block[0]]
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert found.stdout == printed
+
+
+def test_the_diagram_shows_the_modules_of_the_plan() -> None:
+    rows = re.findall(r"^\| \d+ \| (.+?) \|", (DOCS.parent / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    modules = [module for row in rows for module in re.findall(r"`(.+?)`", row)]
+    described = re.search(r"<dc:description>(.+?)</dc:description>", (DOCS / "images" / "modules.svg").read_text())
+    assert described is not None
+    assert described.group(1).split() == modules, "draw it again: python docs/diagram.py"

@@ -30,7 +30,7 @@ def run(code: str) -> str:
 
 
 def test_import_loads_nothing_heavy() -> None:
-    heavy = ["torch", "pyro", "xarray", "pandas", "matplotlib", "arviz", "scipy"]
+    heavy = ["torch", "pyro", "xarray", "pandas", "matplotlib", "arviz", "scipy", "transformers"]
     assert run(f"import sys, pyro_ksd; print([name for name in {heavy} if name in sys.modules])") == "[]"
 
 

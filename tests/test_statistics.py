@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
@@ -66,6 +68,19 @@ def test_many_rows_of_weights_come_in_chunks(monkeypatch: pytest.MonkeyPatch) ->
     for name, matrix in MATRICES.items():
         torch.testing.assert_close(matrix.off_diagonal_form(weights), whole[name], rtol=1e-12, atol=1e-12)
         torch.testing.assert_close(matrix.dense(), PSI @ PSI.T, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("form", [FeatureMatrix, sparse])
+def test_without_a_common_feature_the_statistic_is_zero_and_not_its_rounding(
+    form: Callable[[Tensor], FeatureMatrix],
+) -> None:
+    rows, columns = torch.arange(40), torch.arange(40 * 25).view(40, 25)
+    values = torch.rand(40, 25, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    matrix = form(torch.zeros(40, 1_000, dtype=torch.double).index_put_((rows[:, None], columns), values))
+    signs = torch.tensor([[1.0, -1.0] * 20, [1.0] * 40], dtype=torch.double)
+    assert weighted_u_statistics(matrix, signs).tolist() == [0.0, 0.0]
+    assert matrix.off_diagonal_sums(20).tolist() == [0.0, 0.0]
+    assert float(v_statistic(matrix)) > 0
 
 
 def test_one_sequence_has_no_u_statistic() -> None:

@@ -26,7 +26,7 @@ FAMILIES: dict[str, Callable[[int | None], Neighborhood]] = {
     "ZS′": Substitutions,
     "ZS″": InsertionsDeletions,
 }
-LOCATIONS = (1, 3, 5, 7, 9, None)
+LOCATIONS = {"CSK": (1, 3, 5, 7, 9, None), "Hamming": (1, 3, None)}
 KERNELS: dict[str, Callable[[int], Kernel]] = {
     "CSK": ContiguousKernel,
     "CSK (cosine)": lambda ngram: ContiguousKernel(ngram, form="cosine"),
@@ -119,10 +119,9 @@ def _scale(group: Iterable[tuple[str, Spec]], quick: bool) -> Scale:
 
 
 def _scenario_jobs(quick: bool) -> list[ScenarioJob]:
-    locations = (1, None) if quick else LOCATIONS
     groups = [
-        _named(Spec(kernel, family, locations=place) for place in locations)
-        for kernel, family in product(("CSK", "Hamming"), FAMILIES)
+        _named(Spec(kernel, family, locations=place) for place in ((1, None) if quick else locations))
+        for (kernel, locations), family in product(LOCATIONS.items(), FAMILIES)
     ]
     groups += [_named([Spec("CSK", "MMD"), Spec("Hamming", "MMD")])]
     indices = (0, 8) if quick else range(len(scenarios()))
@@ -185,8 +184,8 @@ def _draw_neighborhoods(result: xr.Dataset) -> Figure:
     mean, error, published = _means(result)
     seconds = 1e3 * result["seconds"].mean(["repetition", "point"])
     tests = set(map(str, result["test"].values))
-    for index, (kernel, family) in enumerate(product(("CSK", "Hamming"), FAMILIES)):
-        specs = [Spec(kernel, family, locations=place) for place in LOCATIONS]
+    for index, (kernel, family) in enumerate(product(LOCATIONS, FAMILIES)):
+        specs = [Spec(kernel, family, locations=place) for place in LOCATIONS[kernel]]
         names = [spec.name for spec in specs if spec.name in tests]
         x = [spec.locations or 11 for spec in specs if spec.name in tests]
         theirs = published.sel(test=names)

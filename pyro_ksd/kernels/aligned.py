@@ -12,13 +12,15 @@ from pyro_ksd.sequences import Sequences
 
 _HOT_SYMBOLS = 128  # measured: with more symbols, the loop over positions is faster than the product of one-hots
 _HOT_BYTES = 32  # a pair, for the one-hots of both sides
+_AT_ONCE = 2**18  # comparisons of single symbols: few sequences are compared at many positions in one step
 
 
 def aligned_sum(x: Sequences, y: Sequences, compare: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     r"""Compares all pairs of sequences position by position, :math:`\sum_i D(x_i, y_i)` over the positions of both.
 
     For few symbols this is a product of one-hots, ``onehot(x) [N, T·S] @ D(onehot(y)) [T·S, M]``; where the one-hots
-    would be large next to the ``N·M`` results, it is a loop over the positions. Both take less than 64 bytes a pair.
+    would be large next to the ``N·M`` results, it is a loop over the positions. Both take less than 64 bytes a pair, or
+    a few megabytes.
 
     :param compare: ``D``, a function of two long tensors of codes that broadcasts; it gives booleans or integers.
     :returns: double ``[N, M]``.
@@ -76,8 +78,10 @@ def _by_one_hot(x: Sequences, y: Sequences, width: int, compare: Callable[[Tenso
 
 def _by_position(x: Sequences, y: Sequences, width: int, compare: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     total = torch.zeros(len(x), len(y), dtype=torch.double, device=x.device)
-    for position in range(width):
-        value = compare(x.tokens[:, position, None], y.tokens[:, position])
-        inside = (x.lengths[:, None] > position) & (y.lengths > position)
-        total += value.mul_(inside)
+    step = max(1, _AT_ONCE // max(1, len(x) * len(y)))
+    inside_x, inside_y = x.mask, y.mask
+    for begin in range(0, width, step):
+        columns = slice(begin, min(begin + step, width))
+        value = compare(x.tokens[:, None, columns], y.tokens[:, columns])
+        total += value.mul_(inside_x[:, None, columns] & inside_y[:, columns]).sum(-1)
     return total
