@@ -37,7 +37,8 @@ def claims(results: dict[str, xr.Dataset]) -> list[Claim]:
         _better_than_mmd(results["scenarios"]),
         _sparse_symbols(results["symbols"]),
         _flow(results["balancing"]),
-        _perturbed(results["perturbed_walk"]),
+        _perturbed(results["perturbed_walk"], "MMD"),
+        _perturbed(results["perturbed_walk"], "LR, order 1"),
         _longer(results["long_sequences"]),
         _blind_to_length(results["length"]),
         _field(results["mrf_concentration"]),
@@ -108,12 +109,11 @@ def _flow(result: xr.Dataset) -> Claim:
     return Claim("MPF has at least the power of Barker.", "balancing", "; ".join(shown), holds)
 
 
-def _perturbed(result: xr.Dataset) -> Claim:
+def _perturbed(result: xr.Dataset, rival: str) -> Claim:
     means = mean_rates(result)
-    found = {name: float(means.sel(test=name)) for name in ("KSD", "MMD", "LR, order 1", "LR, oracle")}
-    holds = found["KSD"] > max(found["MMD"], found["LR, order 1"])
+    found = {name: float(means.sel(test=name)) for name in ("KSD", rival, "LR, oracle")}
     figures = f"mean over the curve: {_listed(found)}"
-    return Claim("For a rare fault the KSD beats MMD and LR.", "perturbed_walk", figures, holds)
+    return Claim(f"For a rare fault the KSD beats {rival}.", "perturbed_walk", figures, found["KSD"] > found[rival])
 
 
 def _longer(result: xr.Dataset) -> Claim:
