@@ -112,6 +112,10 @@ def _named(specs: Iterable[Spec]) -> tuple[tuple[str, Spec], ...]:
     return tuple((spec.name, spec) for spec in specs)
 
 
+def _rough(quick: bool) -> Scale:
+    return _QUICK_SCALE if quick else Scale(200, 500)
+
+
 def _scale(group: Iterable[tuple[str, Spec]], quick: bool) -> Scale:
     if quick:
         return _QUICK_SCALE
@@ -146,7 +150,7 @@ def _ring_jobs(quick: bool) -> list[ScenarioJob]:
     specs = [Spec("cyclic Gaussian", family, locations=place) for family, place in product(FAMILIES, places)]
     group = tuple((spec.name.replace("cyclic Gaussian", "Hamming"), spec) for spec in specs)
     indices = (2,) if quick else range(2, 6)
-    return [ScenarioJob(_published, index, group, _scale(group, quick)) for index in indices]
+    return [ScenarioJob(_published, index, group, _rough(quick)) for index in indices]
 
 
 def _redrawn_jobs(quick: bool) -> list[ScenarioJob]:
@@ -167,7 +171,7 @@ def _symbol_specs(quick: bool) -> list[tuple[str, Spec]]:
 def _symbol_jobs(quick: bool) -> list[ScenarioJob]:
     group = tuple(_symbol_specs(quick))
     indices = (8,) if quick else range(len(scenarios()))
-    return [ScenarioJob(_published, index, group, _scale(group, quick)) for index in indices]
+    return [ScenarioJob(_published, index, group, _rough(quick)) for index in indices]
 
 
 def _balancing_jobs(quick: bool) -> list[ScenarioJob]:
@@ -247,6 +251,7 @@ def _table_of(*names: str) -> dict[tuple[str | float, str], float]:
 
 
 _COMMON = {"models": "those of the printed table", "bootstrap": _BOOTSTRAP, "runs": _SCALE.runs, "MMD samples": 100}
+_ROUGHLY = {"bootstrap": "parametric, 100 of a pool of 500 draws", "runs": 200}
 
 SCENARIOS = Experiment(
     name="scenarios",
@@ -271,7 +276,7 @@ RING_KERNEL = Experiment(
     title="Random walks with the cyclic Gaussian kernel in place of Hamming",
     axis="scenario",
     jobs=_ring_jobs,
-    settings={**_COMMON, "kernel": "cyclic Gaussian, compared with the published Hamming"},
+    settings={**_COMMON, **_ROUGHLY, "kernel": "cyclic Gaussian, compared with the published Hamming"},
     draw=_draw_bars,
     published=_table_of("random walk I", "random walk II", "random walk III", "random walk IV"),
 )
@@ -289,7 +294,7 @@ SYMBOLS = Experiment(
     title="Symbol neighborhoods of radius 1, 2, 3 and ∞",
     axis="scenario",
     jobs=_symbol_jobs,
-    settings={**_COMMON, "neighborhood": "ZS′"},
+    settings={**_COMMON, **_ROUGHLY, "neighborhood": "ZS′"},
     draw=_draw_symbols,
 )
 BALANCING = Experiment(
