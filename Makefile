@@ -1,7 +1,9 @@
 # make demo        checks a built-in example: table on the terminal, picture and netCDF file in demo/
-# make test        every check: lint, types, tests and doctests with coverage; results under ArviZ 1.x as well
+# make test        every check: lint, types, tests and doctests with coverage; results under ArviZ 1.x; the site, quickly
 # make test-slow   the statistical tests with many runs, about a quarter of an hour
 # make benchmark   speed of the engine and of Pyro programs
+# make tutorials   executes all tutorials in full
+# make docs        the tutorials and the documentation site, in build/docs (make test-docs: quickly, in build/quick)
 # All of them make .venv first. Another interpreter: make PYTHON=python3.12 demo
 
 PYTHON ?= python3
@@ -15,7 +17,10 @@ NEWER = $(shell for version in 3.12 3.13; do PYENV_VERSION=$$version python$$ver
 NEWER_BIN := .venv-arviz1/bin
 NEWER_INSTALLED := .venv-arviz1/installed
 
-.PHONY: demo test test-arviz1 test-slow benchmark clean
+# Where the site goes.
+BUILD := build
+
+.PHONY: demo test test-arviz1 test-docs test-slow benchmark tutorials docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m pyro_ksd.demo
@@ -32,10 +37,14 @@ test: $(INSTALLED)
 	else \
 		$(MAKE) --no-print-directory test-arviz1; \
 	fi
+	$(MAKE) --no-print-directory test-docs
 
 test-arviz1: $(INSTALLED) $(NEWER_INSTALLED)
 	$(BIN)/python -m pyro_ksd.demo --output build/demo > /dev/null
 	PYRO_KSD_SAVED_CHECK=build/demo/check.nc $(NEWER_BIN)/python -m pytest tests/saved
+
+test-docs:
+	PYRO_KSD_QUICK=1 $(MAKE) --no-print-directory docs BUILD=build/quick
 
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -m slow -s
@@ -44,11 +53,18 @@ benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.extraction
 
+tutorials: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python docs/execute.py $(BUILD)/docs
+
+docs: tutorials
+	$(BIN)/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning --jobs auto docs $(BUILD)/docs
+	$(BIN)/python docs/links.py $(BUILD)/docs
+
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
 		{ echo "Python 3.11 or later is needed; choose one with make PYTHON=... "; exit 1; }
 	$(PYTHON) -m venv .venv
-	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable ".[test]"
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable ".[test,docs,tutorials]"
 	touch $@
 
 $(NEWER_INSTALLED): pyproject.toml constraints.txt | $(INSTALLED)

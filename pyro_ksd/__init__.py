@@ -8,7 +8,13 @@ if TYPE_CHECKING:
     from pyro_ksd.check import ksd_check
     from pyro_ksd.comparison import ksd_compare
     from pyro_ksd.containers import extend, to_inference_data
-    from pyro_ksd.models import HiddenMarkovSequence, IndependentSequence, LinearChainMRF, MarkovSequence
+    from pyro_ksd.models import (
+        AutoregressiveModel,
+        HiddenMarkovSequence,
+        IndependentSequence,
+        LinearChainMRF,
+        MarkovSequence,
+    )
     from pyro_ksd.plots import (
         plot_check,
         plot_compare,
@@ -32,7 +38,10 @@ else:
         "check": ["ksd_check"],
         "comparison": ["ksd_compare"],
         "containers": ["extend", "to_inference_data"],
-        "models": ["HiddenMarkovSequence", "IndependentSequence", "LinearChainMRF", "MarkovSequence"],
+        "models": [
+            *["AutoregressiveModel", "HiddenMarkovSequence", "IndependentSequence", "LinearChainMRF"],
+            "MarkovSequence",
+        ],
         "plots": [
             *["plot_check", "plot_compare", "plot_gram", "plot_ngrams"],
             *["plot_null", "plot_ppc", "plot_sequences", "plot_views"],
@@ -58,6 +67,7 @@ else:
 
 
 __all__ = [
+    "AutoregressiveModel",
     "HiddenMarkovSequence",
     "IndependentSequence",
     "LinearChainMRF",

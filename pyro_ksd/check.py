@@ -16,7 +16,7 @@ from pyro_ksd.balancing import Balancing
 from pyro_ksd.containers import dataset
 from pyro_ksd.inputs import as_sequences, check_keeps_length, views_to_check
 from pyro_ksd.localization import localize
-from pyro_ksd.models.base import SequenceModel, check_data, impossible_sites
+from pyro_ksd.models.base import SequenceModel, check_data, default_neighborhood, impossible_sites
 from pyro_ksd.models.convert import as_model
 from pyro_ksd.models.draws import ModelDraws
 from pyro_ksd.models.guards import has_length_law
@@ -59,9 +59,9 @@ def ksd_check(
     :param views: what to look at: names of :func:`~pyro_ksd.views.default_views`, or views of your own. Left out, all
         default views. Change it if you care for one aspect alone (more power for it), or for one that no default view
         sees.
-    :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions, or only
-        substitutions for a program that does not say how long a sequence is. Fewer edits take less time and have less
-        power.
+    :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions; only
+        substitutions for a program that does not say how long a sequence is; for a model that says which edits suit it,
+        as :class:`~pyro_ksd.models.AutoregressiveModel` does, those. Fewer edits take less time and have less power.
     :param balancing: the balancing function of the default views, ``"barker"`` if left out. ``"mpf"`` sees small faults
         of a model better in small data, but its weights are unbounded.
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
@@ -114,7 +114,7 @@ def ksd_check(
     else:
         ready = as_model(model, sequences, parameters=parameters, order=order, sampler=sampler)
     lengths = isinstance(model, SequenceModel) or has_length_law(ready, sequences)
-    chosen = views_to_check(views, neighborhood, balancing, lengths)
+    chosen = views_to_check(views, neighborhood, balancing, lengths, default_neighborhood(ready))
     if not lengths:
         check_keeps_length(chosen, sequences[:10])
     possible, impossible = _set_apart(ready, sequences)

@@ -33,6 +33,11 @@ def to_inference_data(check: Any) -> Any:
     """The check in the container of the installed ArviZ: an InferenceData for 0.23, the DataTree itself from 1.0 on.
 
     :param check: what :func:`pyro_ksd.ksd_check` or :func:`pyro_ksd.from_pyro` gave, or what was loaded from a file.
+
+    >>> import xarray as xr
+    >>> check = xr.DataTree.from_dict({"ksd": xr.Dataset({"p_value": ("view", [0.04])})})
+    >>> float(to_inference_data(check)["ksd"]["p_value"][0])
+    0.04
     """
     arviz = _arviz()
     if not isinstance(check, xr.DataTree) or not arviz.__version__.startswith("0."):
@@ -51,6 +56,12 @@ def extend(container: Any, check: Any) -> Any:
     :param check: what :func:`pyro_ksd.ksd_check` or :func:`pyro_ksd.ksd_compare` gave, or what was loaded from a file.
     :returns: a container of the same kind as ``container``.
     :raises ValueError: if the ``observed_data`` of both do not fit together.
+
+    >>> import xarray as xr
+    >>> posterior = xr.DataTree.from_dict({"posterior": xr.Dataset({"stop": (("chain", "draw"), [[0.3, 0.4]])})})
+    >>> check = xr.DataTree.from_dict({"ksd": xr.Dataset({"p_value": ("view", [0.04])})})
+    >>> sorted(extend(posterior, check).children)
+    ['ksd', 'posterior']
     """
     added = {group: _family(group) for group in groups_of(check) if _family(group)}
     if not added:

@@ -112,8 +112,8 @@ class Edits:
         return torch.cat([block.owner for block in self.blocks]) if self.blocks else torch.zeros(0, dtype=torch.long)
 
     def split(self, values: Tensor) -> Sequence[Tensor]:
-        """The parts of an ``[E]`` tensor that belong to the blocks."""
-        return torch.split(values, [len(block) for block in self.blocks])
+        """The parts of a tensor ``[..., E]`` that belong to the blocks."""
+        return torch.split(values, [len(block) for block in self.blocks], -1)
 
     def sum_by_owner(self, values: Tensor) -> Tensor:
         """Sums of ``[E]`` values over the edits of each sequence: ``[num_sequences]``."""

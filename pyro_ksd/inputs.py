@@ -25,14 +25,19 @@ def views_to_check(
     neighborhood: Neighborhood | None,
     balancing: str | Balancing | None,
     lengths: bool,
+    suited: Neighborhood | None = None,
 ) -> list[View]:
-    """The views to look at; of the default ones, those that names ask for."""
+    """The views to look at; of the default ones, those that names ask for.
+
+    :param lengths: whether the model says how long a sequence is.
+    :param suited: the edits that suit the model, if it is one that says so; the neighborhood where none is given.
+    """
     own = [view for view in views or [] if isinstance(view, View)]
     if views is not None and len(own) == len(views):
         if neighborhood is not None or balancing is not None:
             raise ValueError("neighborhood= and balancing= belong to the default views; state them in your own views")
         return own
-    default = {view.name: view for view in _default_views(neighborhood, balancing or "barker", lengths)}
+    default = {view.name: view for view in _default_views(neighborhood or suited, balancing or "barker", lengths)}
     asked = list(default) if views is None else views
     unknown = [name for name in asked if isinstance(name, str) and name not in default]
     if unknown:

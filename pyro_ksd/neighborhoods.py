@@ -27,6 +27,11 @@ class Neighborhood(ABC):
     """A symmetric relation between sequences, given by the distinct edits around each one.
 
     Neighborhoods combine with ``|``.
+
+    >>> data = Sequences.of(["ab"])
+    >>> around = Substitutions() | InsertionsDeletions(locations=1)
+    >>> ["".join(x) for x in around.edits(data).apply(data).to_lists()]
+    ['bb', 'aa', 'aba', 'abb', 'a']
     """
 
     @property
@@ -41,6 +46,14 @@ class Neighborhood(ABC):
     @abstractmethod
     def edit_bound(self, width: int, alphabet_size: int) -> int:
         """About how many edits, at the most, a sequence of ``width`` symbols has; for planning."""
+
+    @property
+    def tail(self) -> Neighborhood:
+        """What replaces, appends and removes the last symbol of such sequences, in three blocks of that order.
+
+        The edits of the default view of the length, see :class:`~pyro_ksd.operators.TailBlockOperator`.
+        """
+        return zs(locations=1)
 
     def __or__(self, other: Neighborhood) -> Neighborhood:
         return Union((self, other))
@@ -64,20 +77,20 @@ class Substitutions(Neighborhood):
     symbols: int | Tensor | None = None
 
     def __post_init__(self) -> None:
-        _check_locations(self.locations)
+        check_locations(self.locations)
 
     @property
     def kinds(self) -> frozenset[str]:
         return frozenset({"substitution"})
 
     def edits(self, sequences: Sequences) -> Edits:
-        owner, position = _permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        owner, position = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
         site, symbol = replacements(self.symbols, sequences.tokens[owner, position], sequences.alphabet_size)
         block = SpliceBlock(owner[site], position[site], 1, symbol[:, None])
         return Edits((block,), len(sequences))
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
-        return _reach(width, self.locations) * _num_replacements(self.symbols, alphabet_size)
+        return reach(width, self.locations) * _num_replacements(self.symbols, alphabet_size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +113,7 @@ class InsertionsDeletions(Neighborhood):
     insertable: Iterable[Hashable] | None = None
 
     def __post_init__(self) -> None:
-        _check_locations(self.locations)
+        check_locations(self.locations)
         if self.insertable is not None:
             object.__setattr__(self, "insertable", tuple(self.insertable))
 
@@ -116,14 +129,14 @@ class InsertionsDeletions(Neighborhood):
         return Edits((self._insertions(sequences, allowed), self._deletions(sequences, allowed)), len(sequences))
 
     def _insertions(self, sequences: Sequences, allowed: Tensor) -> SpliceBlock:
-        owner, gap = _permitted(sequences.lengths, self.locations, extra=1, width=sequences.width)
+        owner, gap = permitted(sequences.lengths, self.locations, extra=1, width=sequences.width)
         before = _symbol_before(sequences, owner, gap, self.locations, extra=1)
         symbols = torch.arange(len(allowed), device=sequences.device)
         site, symbol = (allowed & (symbols != before[:, None])).nonzero().unbind(1)
         return SpliceBlock(owner[site], gap[site], 0, symbol[:, None])
 
     def _deletions(self, sequences: Sequences, allowed: Tensor) -> SpliceBlock:
-        owner, position = _permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        owner, position = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
         before = _symbol_before(sequences, owner, position, self.locations, extra=0)
         here = sequences.tokens[owner, position]
         kept = allowed[here] & (here != before)
@@ -131,7 +144,7 @@ class InsertionsDeletions(Neighborhood):
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
         choices = alphabet_size if self.insertable is None else len(tuple(self.insertable))
-        return _reach(width + 1, self.locations) * choices + _reach(width, self.locations)
+        return reach(width + 1, self.locations) * choices + reach(width, self.locations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,22 +153,26 @@ class DoubleSubstitutions(Neighborhood):
 
     :param locations: as in :class:`Substitutions`.
     :param symbols: as in :class:`Substitutions`.
+
+    >>> data = Sequences.of(["aba"])
+    >>> ["".join(x) for x in DoubleSubstitutions().edits(data).apply(data).to_lists()]
+    ['baa', 'aab', 'bbb']
     """
 
     locations: int | None = None
     symbols: int | Tensor | None = None
 
     def __post_init__(self) -> None:
-        _check_locations(self.locations)
+        check_locations(self.locations)
 
     @property
     def kinds(self) -> frozenset[str]:
         return frozenset({"double substitution"})
 
     def edits(self, sequences: Sequences) -> Edits:
-        owners, positions = _permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        owners, positions = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
         blocks = []
-        for distance in range(1, _reach(sequences.width, self.locations)):
+        for distance in range(1, reach(sequences.width, self.locations)):
             inside = positions + distance < sequences.lengths[owners]
             owner, start = owners[inside], positions[inside]
             span = sequences.tokens[owner[:, None], start[:, None] + torch.arange(distance + 1, device=start.device)]
@@ -167,8 +184,8 @@ class DoubleSubstitutions(Neighborhood):
         return Edits(tuple(blocks), len(sequences))
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
-        reach = _reach(width, self.locations)
-        return reach * (reach - 1) // 2 * _num_replacements(self.symbols, alphabet_size) ** 2
+        places = reach(width, self.locations)
+        return places * (places - 1) // 2 * _num_replacements(self.symbols, alphabet_size) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +222,12 @@ class CustomNeighborhood(Neighborhood):
 
 @dataclass(frozen=True, eq=False)
 class Union(Neighborhood):
-    """All neighbors of several neighborhoods, each once. Written ``a | b``."""
+    """All neighbors of several neighborhoods, each once. Written ``a | b``.
+
+    >>> data = Sequences.of(["ab"])
+    >>> ["".join(x) for x in (Substitutions() | Substitutions(locations=1)).edits(data).apply(data).to_lists()]
+    ['bb', 'aa']
+    """
 
     parts: tuple[Neighborhood, ...]
 
@@ -221,6 +243,43 @@ class Union(Neighborhood):
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
         return sum(part.edit_bound(width, alphabet_size) for part in self.parts)
+
+    @property
+    def tail(self) -> Neighborhood:
+        return self.parts[0].tail
+
+
+@dataclass(frozen=True, eq=False)
+class BeforeEnd(Neighborhood):
+    """The edits of another neighborhood in front of the last symbol, which stays.
+
+    For sequences that all end with one symbol, as questions do with a question mark: locations then count from the
+    symbol before it. The empty sequence has no neighbors.
+
+    >>> data = Sequences.of(["ab?"], alphabet="ab?")
+    >>> ["".join(x) for x in BeforeEnd(Substitutions(locations=1)).edits(data).apply(data).to_lists()]
+    ['a??', 'aa?']
+    """
+
+    neighborhood: Neighborhood
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return self.neighborhood.kinds
+
+    def edits(self, sequences: Sequences) -> Edits:
+        lengths = (sequences.lengths - 1).clamp(min=0)
+        before = torch.arange(sequences.width, device=sequences.device) < lengths[:, None]
+        # A splice in front of the last symbol is the same splice, whether that symbol is there or not.
+        edits = self.neighborhood.edits(sequences.derived(sequences.tokens * before, lengths).narrowed())
+        return edits.select((sequences.lengths[edits.owner] > 0).nonzero().squeeze(1))
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        return self.neighborhood.edit_bound(max(width - 1, 0), alphabet_size)
+
+    @property
+    def tail(self) -> Neighborhood:
+        return BeforeEnd(self.neighborhood.tail)
 
 
 def zs(
@@ -340,16 +399,18 @@ def is_connected(neighborhood: Neighborhood, space: Sequences) -> bool:
     return int(connected_components(graph, directed=True, connection="strong", return_labels=False)) == 1
 
 
-def _check_locations(locations: int | None) -> None:
+def check_locations(locations: int | None) -> None:
+    """Checks a number of locations."""
     if locations is not None and (isinstance(locations, bool) or not isinstance(locations, int) or locations < 1):
         raise ValueError(f"locations: expected None (everywhere) or a number of at least 1, found {locations!r}")
 
 
-def _reach(places: int, locations: int | None) -> int:
+def reach(places: int, locations: int | None) -> int:
+    """How many of the places are permitted."""
     return places if locations is None else min(places, locations)
 
 
-def _permitted(lengths: Tensor, locations: int | None, extra: int, width: int) -> tuple[Tensor, Tensor]:
+def permitted(lengths: Tensor, locations: int | None, extra: int, width: int) -> tuple[Tensor, Tensor]:
     """Owner and index of the last ``locations`` positions (``extra=0``) or gaps (``extra=1``), long ``[P]`` each."""
     columns = torch.arange(width + extra, device=lengths.device)
     ends = lengths[:, None] + extra

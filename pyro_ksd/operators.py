@@ -21,7 +21,18 @@ from pyro_ksd.sequences import Sequences
 
 
 class Operator(ABC):
-    """The edits to look at, and their weights given the log-ratios."""
+    """The edits to look at, and their weights given the log-ratios.
+
+    >>> operator, data = ZanellaOperator(zs(locations=1), "metropolis"), Sequences.of(["ab"])
+    >>> edits = operator.neighborhood.edits(data)
+    >>> log_ratio = torch.tensor([0.0, -1.0, -1.0, 1.0])  # a model that prefers short sequences
+    >>> for y, weight in zip(edits.apply(data).to_lists(), operator.weights(data, edits, log_ratio), strict=True):
+    ...     print("".join(y), f"{weight:.2f}")
+    aa 1.00
+    aba 0.37
+    abb 0.37
+    a 1.00
+    """
 
     neighborhood: Neighborhood  # its log-ratios are what the operator needs; a dataclass field of every operator
 
@@ -29,7 +40,7 @@ class Operator(ABC):
     def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
         r"""The weights :math:`w(x, y)` of the edits.
 
-        :param edits: the edits of :attr:`neighborhood` around the sequences.
+        :param edits: the edits of the operator's ``neighborhood`` around the sequences.
         :param log_ratio: ``[E]``, :math:`\log p(y) - \log p(x)`.
         :returns: ``[E]``
         """
@@ -43,6 +54,11 @@ class ZanellaOperator(Operator):
 
     :param neighborhood: the edits; all substitutions, insertions and deletions if left out.
     :param balancing: ``"barker"``, ``"mpf"``, ``"metropolis"`` or a function of the log-ratio.
+
+    >>> operator = ZanellaOperator(zs(locations=1))
+    >>> data = Sequences.of(["ab"])
+    >>> operator.weights(data, operator.neighborhood.edits(data), torch.tensor([0.0, -1.0, -1.0, 1.0]))
+    tensor([0.5000, 0.2689, 0.2689, 0.7311])
     """
 
     neighborhood: Neighborhood = field(default_factory=zs)
@@ -66,16 +82,23 @@ class TailBlockOperator(Operator):
     length of sequences, which the paper's operators hardly do.
 
     :param balancing: as for :class:`ZanellaOperator`.
+    :param neighborhood: what replaces, appends and removes the last symbol: the
+        :attr:`~pyro_ksd.neighborhoods.Neighborhood.tail` of a neighborhood. Left out, any symbol may come, and replace
+        any other.
+
+    >>> operator, data = TailBlockOperator(), Sequences.of(["ab"])
+    >>> edits = operator.neighborhood.edits(data)  # to aa, aba, abb and a
+    >>> operator.weights(data, edits, torch.tensor([0.0, -1.0, -1.0, 1.0]))  # from ab to aa there is no jump
+    tensor([0.0000, 0.2119, 0.2119, 0.5761])
     """
 
     balancing: str | Balancing = "barker"
-    neighborhood: Neighborhood = field(default_factory=lambda: zs(locations=1), init=False)
+    neighborhood: Neighborhood = field(default_factory=lambda: zs(locations=1))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "balancing", as_balancing(self.balancing))
 
     def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
-        # With one location the three blocks are: replace the last symbol, append one, remove the last.
         swap, append, remove = edits.blocks
         swap_ratio, append_ratio, remove_ratio = edits.split(log_ratio)
         up = _logsumexp_by_owner(append_ratio, append.owner, len(sequences))

@@ -42,6 +42,14 @@ def compare_table(comparison: Any) -> Ranking:
     worse is at most the level.
 
     :param comparison: what :func:`pyro_ksd.ksd_compare` gave, or what was loaded from its file.
+
+    >>> from pyro_ksd import ksd_compare
+    >>> from pyro_ksd.examples import random_walk
+    >>> models = {"moves": random_walk(3), "rests": random_walk(3, hold=0.5)}
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"] * 3
+    >>> table = compare_table(ksd_compare(models, data, progress=False))
+    >>> table["finding"].to_dict()
+    {'rests': 'best', 'moves': 'worse (p = ...)'}
     """
     found = _overall(comparison)
     names = [str(name) for name in found["model"].values]

@@ -36,6 +36,11 @@ class ZanellaSamples:
     :ivar jumps: long ``[C]``, how often each process jumped.
     :ivar log_joint: double ``[C, 50]``, the recorded ``log p`` up to a constant.
     :ivar lengths: long ``[C, 50]``, the recorded lengths.
+
+    >>> from pyro_ksd.models import LinearChainMRF
+    >>> model, start = LinearChainMRF(torch.eye(2).double(), max_length=3), Sequences.of([[0], [1, 1]])
+    >>> print(zanella_sample(model, 50, start=start, time=1.0, progress=False))  # too short
+    50 processes did not mix until time 1 (... jumps on average, at least ...; log p: R-hat ...
     """
 
     sequences: Sequences
@@ -259,6 +264,10 @@ def effective_sample_size(draws: Tensor) -> float:
 
     :param draws: double ``[C, T]``, at least 4 draws of each chain.
     :returns: NaN if all draws are equal.
+
+    >>> independent = torch.randn(4, 100, generator=torch.Generator().manual_seed(0)).double()
+    >>> round(effective_sample_size(independent)), round(effective_sample_size(independent.cumsum(1)))
+    (366, 5)
     """
     if _is_constant(draws):
         return math.nan

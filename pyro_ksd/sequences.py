@@ -17,7 +17,7 @@ Alphabet = int | tuple[Hashable, ...]
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """A data set of ``N`` sequences over an alphabet of ``S`` symbols, coded ``0 .. S-1``.
+    """A data set of ``N`` sequences over an alphabet of ``S`` symbols, coded from 0 to ``S - 1``.
 
     :param tokens: long ``[N, T]``, the coded symbols, padded with 0 behind the end.
     :param lengths: long ``[N]``, the number of symbols of each sequence, at most ``T``.

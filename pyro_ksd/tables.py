@@ -30,6 +30,13 @@ def verdict(check: Any) -> str:
     triples wrong, too.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
+
+    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd.examples import random_walk
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]  # this walk never stands still
+    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
+    >>> verdict(check)
+    "the model does not fit (p = 0.040): it makes 'bb' too rarely"
     """
     ksd = dataset(check, "ksd")
     p, level = float(ksd["p_value_overall"]), float(ksd.attrs["level"])
@@ -68,6 +75,13 @@ def summary(check: Any) -> Summary:
     model, the ``finding``. The table prints with the verdict beneath it, and the verdict is in its ``attrs``.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
+
+    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd.examples import random_walk
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]  # this walk never stands still
+    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
+    >>> summary(check)["p_value"].round(2).to_dict()
+    {'content-1': 1.0, 'content-2': 0.01, 'content-3': 0.01, 'start': 1.0, 'length': 0.14, 'overall': 0.04}
     """
     ksd = dataset(check, "ksd")
     level = float(ksd.attrs["level"])

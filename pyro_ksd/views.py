@@ -21,6 +21,15 @@ class View:
     :param name: what a person calls it, such as ``"content-2"``.
     :param operator: the Stein operator. Views that share one operator object share its edits and log-ratios.
     :param kernel: the kernel.
+
+    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.kernels import HammingKernel
+    >>> view = View("whole sequences", ZanellaOperator(), HammingKernel())
+    >>> options = {"views": ["length", view], "num_bootstrap": 20, "progress": False}
+    >>> check = ksd_check(random_walk(3), ["abc", "ab", "ba", "bca"], **options)
+    >>> check["ksd"]["view"].values.tolist()
+    ['length', 'whole sequences']
     """
 
     name: str
@@ -34,13 +43,15 @@ def default_views(neighborhood: Neighborhood | None = None, balancing: str | Bal
     ``content-1``, ``content-2``, ``content-3`` compare single symbols, pairs and triples wherever they stand, ``start``
     the first symbol, ``length`` the length.
 
-    :param neighborhood: the edits of all views but ``length``; all substitutions, insertions and deletions if left out.
+    :param neighborhood: the edits of all views but ``length``, which has those of its
+        :attr:`~pyro_ksd.neighborhoods.Neighborhood.tail`; all substitutions, insertions and deletions if left out.
     :param balancing: the balancing function of all views.
 
     >>> [view.name for view in default_views()]
     ['content-1', 'content-2', 'content-3', 'start', 'length']
     """
-    operator = ZanellaOperator(neighborhood or zs(), balancing)
+    neighborhood = neighborhood or zs()
+    operator = ZanellaOperator(neighborhood, balancing)
     content = [View(f"content-{t}", operator, ContiguousKernel(t)) for t in (1, 2, 3)]
     start = View("start", operator, StartKernel())
-    return [*content, start, View("length", TailBlockOperator(balancing), LengthKernel())]
+    return [*content, start, View("length", TailBlockOperator(balancing, neighborhood.tail), LengthKernel())]

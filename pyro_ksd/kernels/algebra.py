@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -36,10 +37,11 @@ class KernelSum(Kernel):
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         return torch.stack([part.gram(x, y) for part in self.parts]).sum(0)
 
-    def stein(
+    def stein_each(
         self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES
-    ) -> SteinMatrix:
-        return SumMatrix(tuple(part.stein(sequences, edits, weights, max_bytes) for part in self.parts))
+    ) -> Sequence[SteinMatrix]:
+        parts = [part.stein_each(sequences, edits, weights, max_bytes) for part in self.parts]
+        return [SumMatrix(own) for own in zip(*parts, strict=True)]
 
     def edit_products(self, chunk: Chunk, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES) -> Tensor:
         if not isinstance(matrix, SumMatrix):
@@ -90,10 +92,11 @@ class ScaledKernel(Kernel):
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         return self.factor * self.kernel.gram(x, y)
 
-    def stein(
+    def stein_each(
         self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES
-    ) -> SteinMatrix:
-        return self.kernel.stein(sequences, edits, weights, max_bytes).scaled(self.factor)
+    ) -> Sequence[SteinMatrix]:
+        found = self.kernel.stein_each(sequences, edits, weights, max_bytes)
+        return [matrix.scaled(self.factor) for matrix in found]
 
     def edit_products(self, chunk: Chunk, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES) -> Tensor:
         return self.factor * self.kernel.edit_products(chunk, matrix.scaled(1 / self.factor), max_bytes)

@@ -28,7 +28,13 @@ DEFAULT_MAX_BYTES = 2**28
 
 
 class Kernel(ABC):
-    """A positive semi-definite kernel on sequences. Kernels add, multiply, and can be multiplied by a number."""
+    """A positive semi-definite kernel on sequences. Kernels add, multiply, and can be multiplied by a number.
+
+    >>> from pyro_ksd.kernels import DiracKernel, StartKernel
+    >>> x = Sequences.of(["ab", "aa", "b"])
+    >>> (DiracKernel() + 0.5 * StartKernel()).gram(x, x).tolist()
+    [[1.5, 0.5, 0.0], [0.5, 1.5, 0.0], [0.0, 0.0, 1.5]]
+    """
 
     @property
     def has_features(self) -> bool:
@@ -67,13 +73,23 @@ class Kernel(ABC):
         :param weights: ``[E]``, the operator's weights of the edits.
         :param max_bytes: an upper bound of the memory for one block of the kernel matrix between neighbors.
         """
-        total = torch.zeros(len(sequences), len(sequences), dtype=torch.double, device=sequences.device)
+        return self.stein_each(sequences, edits, weights[None], max_bytes)[0]
+
+    def stein_each(
+        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES
+    ) -> Sequence[SteinMatrix]:
+        """The Stein kernel matrices under each of several models, which share all work but that of the weights.
+
+        :param weights: ``[K, E]``, the weights of the edits under each model; other arguments as in :meth:`stein`.
+        """
+        total = torch.zeros(len(weights), len(sequences), len(sequences), dtype=torch.double, device=sequences.device)
         for left, right, block in self._blocks(sequences, edits, weights, max_bytes):
-            weighted = block * left.coefficient[:, None]
-            rows = weighted.new_zeros(len(sequences), len(right.owner)).index_add_(0, left.owner, weighted)
-            part = torch.zeros_like(total).index_add_(1, right.owner, rows.mul_(right.coefficient))
-            total += part if left is right else part + part.T
-        return GramMatrix(total)
+            for own, first, second in zip(total, left.coefficients, right.coefficients, strict=True):
+                weighted = block * first[:, None]
+                rows = weighted.new_zeros(len(sequences), len(right.owner)).index_add_(0, left.owner, weighted)
+                part = torch.zeros_like(own).index_add_(1, right.owner, rows.mul_(second))
+                own += part if left is right else part + part.T
+        return [GramMatrix(own) for own in total]
 
     def edit_products(self, chunk: Chunk, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES) -> Tensor:
         r"""How far each edit moves its sequence along the witness of all other sequences.
@@ -88,30 +104,33 @@ class Kernel(ABC):
         """
         sequences, edits = chunk.sequences, chunk.edits
         value = torch.zeros(len(sequences) + len(edits), dtype=torch.double, device=sequences.device)
-        for left, right, block in self._blocks(sequences, edits, chunk.weights, max_bytes):
+        for left, right, block in self._blocks(sequences, edits, chunk.weights[None], max_bytes):
             block = block * (left.owner[:, None] != right.owner)
-            value.index_add_(0, left.index, block @ right.coefficient)
+            value.index_add_(0, left.index, block @ right.coefficients[0])
             if left is not right:
-                value.index_add_(0, right.index, left.coefficient @ block)
+                value.index_add_(0, right.index, left.coefficients[0] @ block)
         own, edited = value[: len(sequences)], value[len(sequences) :]
         return edited - own.index_select(0, edits.owner)
 
     def _blocks(
         self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int
     ) -> Iterator[tuple[_Items, _Items, Tensor]]:
-        """The kernel between the sequences and edits that have weight, block by block on and below the diagonal."""
+        """The kernel between the sequences and edits that have weight, block by block on and below the diagonal.
+
+        :param weights: ``[K, E]``.
+        """
         weights = weights.double()
         items = Edits.cat([Edits.identity(sequences), edits])
-        coefficients = torch.cat([-edits.sum_by_owner(weights), weights])
+        coefficients = torch.cat([torch.stack([-edits.sum_by_owner(own) for own in weights]), weights], 1)
         lengths = items.new_lengths(sequences.lengths)
-        used = coefficients.nonzero().squeeze(1)
+        used = coefficients.any(0).nonzero().squeeze(1)
         groups = _by_length(used, lengths) if self.zero_across_lengths else [used]
         width = sequences.width + max(block.growth for block in items.blocks)
         side = max(1, int((max_bytes / self.bytes_per_pair(width)) ** 0.5))
         # The pairs take time that grows with the square of the edits, so the edited sequences themselves can be afforded.
         edited = items.apply(sequences)
         for group in groups:
-            parts = [_Items(index, items.owner[index], coefficients[index]) for index in group.split(side)]
+            parts = [_Items(index, items.owner[index], coefficients[:, index]) for index in group.split(side)]
             for i, left in enumerate(parts):
                 x = edited[left.index]
                 for right in parts[: i + 1]:
@@ -134,11 +153,11 @@ class Kernel(ABC):
 
 @dataclass(frozen=True, eq=False)
 class _Items:
-    """Some of the sequences and edits: their flat positions, their owners, their coefficients in ``W``; ``[M]`` each."""
+    """``M`` of the sequences and edits: their flat positions ``[M]``, owners ``[M]``, and coefficients ``[K, M]``."""
 
     index: Tensor
     owner: Tensor
-    coefficient: Tensor
+    coefficients: Tensor
 
 
 def _by_length(index: Tensor, lengths: Tensor) -> Sequence[Tensor]:
@@ -149,7 +168,13 @@ def _by_length(index: Tensor, lengths: Tensor) -> Sequence[Tensor]:
 
 
 class FeatureKernel(Kernel):
-    """A kernel with explicit features, ``k(x, y) = <φ(x), φ(y)>``."""
+    """A kernel with explicit features, ``k(x, y) = <φ(x), φ(y)>``.
+
+    >>> from pyro_ksd.kernels import StartKernel
+    >>> kernel, x = StartKernel(), Sequences.of(["ab", "aa", "b"])
+    >>> kernel.features(x).dense().equal(kernel.gram(x, x))
+    True
+    """
 
     @property
     def has_features(self) -> bool:
@@ -167,9 +192,16 @@ class FeatureKernel(Kernel):
         """
         raise NotImplementedError(f"the features of {type(self).__name__} have no names")
 
-    @abstractmethod
     def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
-        """``ψ(x_i) = Σ_y w(x_i, y) (φ(y) - φ(x_i))``, ``[N, D]``."""
+        """``ψ(x_i) = Σ_y w(x_i, y) (φ(y) - φ(x_i))``, ``[N, D]``, from weights ``[E]``."""
+        return self.stein_features_each(sequences, edits, weights[None])[0]
+
+    @abstractmethod
+    def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
+        """The Stein features under each of several models, ``K`` times ``[N, D]``, from their weights ``[K, E]``.
+
+        They are linear in the weights, so what the edits change is found once.
+        """
 
     @abstractmethod
     def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
@@ -179,10 +211,10 @@ class FeatureKernel(Kernel):
         rows = torch.arange(len(x) + len(y), device=x.device)
         return self.features(Sequences.cat([x, y])).products(rows[: len(x)], rows[len(x) :])
 
-    def stein(
+    def stein_each(
         self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES
-    ) -> SteinMatrix:
-        return self.stein_features(sequences, edits, weights)
+    ) -> Sequence[SteinMatrix]:
+        return self.stein_features_each(sequences, edits, weights)
 
     def edit_products(self, chunk: Chunk, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES) -> Tensor:
         if not isinstance(matrix, FeatureMatrix):

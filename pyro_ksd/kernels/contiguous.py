@@ -73,11 +73,11 @@ class ContiguousKernel(FeatureKernel):
             parts.append(grams.slots.matrix(grams.transformed[:-1] * grams.slots.spread(scale)))
         return self._side_by_side(parts, sequences.alphabet_size)
 
-    def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
+    def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
         parts = [self._stein_features(sequences, edits, weights, length) for length in self.lengths]
-        return self._side_by_side(parts, sequences.alphabet_size)
+        return [self._side_by_side(own, sequences.alphabet_size) for own in zip(*parts, strict=True)]
 
-    def _stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor, length: int) -> FeatureMatrix:
+    def _stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor, length: int) -> list[FeatureMatrix]:
         r"""The Stein features of one length, from the n-grams that each edit touches.
 
         With :math:`\varphi_u = T(c_u)\,s`, where the scale :math:`s` depends on the sequence alone, and with the
@@ -90,16 +90,20 @@ class ContiguousKernel(FeatureKernel):
         """
         grams = _NGrams(sequences, edits, length, self.form)
         scale = self._scale(grams.energy, sequences.lengths)
-        common = weights.new_zeros(len(sequences))
-        psi = weights.new_zeros(grams.slots.size + 1)
-        for index, (block, weight) in enumerate(zip(edits.blocks, edits.split(weights), strict=True)):
+        common = weights.new_zeros(len(weights), len(sequences))
+        psi = weights.new_zeros(len(weights), grams.slots.size + 1)
+        for index, (block, own) in enumerate(zip(edits.blocks, edits.split(weights), strict=True)):
             slot, change, energy = grams.changes(index)
-            old = scale.index_select(0, block.owner)
             new = self._scale(energy, sequences.lengths.index_select(0, block.owner) + block.growth)
-            common.index_add_(0, block.owner, (new - old).mul_(weight))
-            psi.index_add_(0, slot.view(-1), change.mul_(new.mul_(weight)).view(-1))
-        values = psi[:-1].addcmul_(grams.transformed[:-1], grams.slots.spread(common))
-        return grams.slots.matrix(values)
+            growth = new - scale.index_select(0, block.owner)
+            change.mul_(new)
+            for shared, values, weight in zip(common, psi, own, strict=True):
+                shared.index_add_(0, block.owner, growth * weight)
+                values.index_add_(0, slot.view(-1), (change * weight).view(-1))
+        return [
+            grams.slots.matrix(values[:-1].addcmul_(grams.transformed[:-1], grams.slots.spread(shared)))
+            for shared, values in zip(common, psi, strict=True)
+        ]
 
     def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
         sizes = [sequences.alphabet_size**length for length in self.lengths]
@@ -154,7 +158,7 @@ class ContiguousKernel(FeatureKernel):
             energy = energy * fitting
         return energy.rsqrt().masked_fill_(energy == 0, 0.0)
 
-    def _side_by_side(self, parts: list[FeatureMatrix], alphabet_size: int) -> FeatureMatrix:
+    def _side_by_side(self, parts: Sequence[FeatureMatrix], alphabet_size: int) -> FeatureMatrix:
         return FeatureMatrix.side_by_side(parts, [alphabet_size**length for length in self.lengths])
 
 

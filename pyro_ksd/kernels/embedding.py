@@ -39,12 +39,13 @@ class EmbeddingKernel(FeatureKernel):
         rows = torch.arange(len(sequences), device=sequences.device).split(self.batch_size)
         return FeatureMatrix(torch.cat([self._embed(sequences[index]) for index in rows]))
 
-    def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
+    def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
         own = self.features(sequences).values
-        psi = torch.zeros_like(own)
+        psi = own.new_zeros(len(weights), *own.shape)
         for index, owner, change in self._changes(sequences, edits, own):
-            psi.index_add_(0, owner, change * weights[index, None])
-        return FeatureMatrix(psi)
+            for values, weight in zip(psi, weights, strict=True):
+                values.index_add_(0, owner, change * weight[index, None])
+        return [FeatureMatrix(values) for values in psi]
 
     def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
         coefficient = witness.dense()

@@ -41,10 +41,12 @@ class LengthKernel(FeatureKernel):
     def features(self, sequences: Sequences) -> FeatureMatrix:
         return FeatureMatrix(self._feature(sequences.lengths))
 
-    def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
+    def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
         change = self._change(sequences, edits)
-        psi = change.new_zeros(len(sequences), change.shape[1])
-        return FeatureMatrix(psi.index_add_(0, edits.owner, change * weights[:, None]))
+        psi = change.new_zeros(len(weights), len(sequences), change.shape[1])
+        for values, weight in zip(psi, weights, strict=True):
+            values.index_add_(0, edits.owner, change * weight[:, None])
+        return [FeatureMatrix(values) for values in psi]
 
     def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
         return (self._change(sequences, edits) * witness.dense().index_select(0, edits.owner)).sum(1)

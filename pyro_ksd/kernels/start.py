@@ -47,17 +47,18 @@ class StartKernel(FeatureKernel):
         values = torch.zeros(slots.size, dtype=torch.double, device=code.device)
         return slots.matrix(values.index_fill_(0, slots.of(rows, code), 1.0))
 
-    def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
+    def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
         own = self._own(sequences)
         rows = torch.arange(len(sequences), device=own.device)
         edited = self._edited(sequences, edits)
         slots = Slots.number([(rows, own), (edits.owner, edited)], len(sequences), self._num_codes(sequences))
         before = own.index_select(0, edits.owner)
-        moved = (weights * (edited != before)).to(torch.double)
-        psi = moved.new_zeros(slots.size)
-        psi.index_add_(0, slots.of(edits.owner, edited), moved)
-        psi.index_add_(0, slots.of(edits.owner, before), moved, alpha=-1)
-        return slots.matrix(psi)
+        moving = (edited != before).nonzero().squeeze(1)
+        come, gone = (slots.of(edits.owner[moving], codes[moving]) for codes in (edited, before))
+        psi = torch.zeros(len(weights), slots.size, dtype=torch.double, device=own.device)
+        for values, weight in zip(psi, weights.double()[:, moving], strict=True):
+            values.index_add_(0, come, weight).index_add_(0, gone, weight, alpha=-1)
+        return [slots.matrix(values) for values in psi]
 
     def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
         before, owner = self._own(sequences).index_select(0, edits.owner), edits.owner

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of sequences: distributions, Pyro programs, and what is made of them."""
 
+from pyro_ksd.models.autoregressive import AutoregressiveModel
 from pyro_ksd.models.base import SampleableModel, SequenceModel
 from pyro_ksd.models.constrained import constrain
 from pyro_ksd.models.convert import as_model
@@ -17,6 +18,7 @@ from pyro_ksd.models.sampled import with_sampler
 from pyro_ksd.models.tabulated import TabulatedModel
 
 __all__ = [
+    "AutoregressiveModel",
     "HiddenMarkovSequence",
     "IndependentSequence",
     "LinearChainMRF",

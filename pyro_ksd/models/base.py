@@ -3,19 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.edits import Edits
+from pyro_ksd.neighborhoods import Neighborhood
 from pyro_ksd.sequences import Sequences
 
 
 @runtime_checkable
 class SequenceModel(Protocol):
-    """A model of sequences, known up to a constant factor."""
+    """A model of sequences, known up to a constant factor.
+
+    Any object with these three members will do:
+
+    >>> class Shrinking:
+    ...     "Every further symbol makes a sequence of two symbols e² times less probable."
+    ...     alphabet_size = 2
+    ...     def log_joint(self, sequences):
+    ...         return -2.0 * sequences.lengths
+    ...     def log_ratio(self, sequences, edits):
+    ...         return -2.0 * (edits.new_lengths(sequences.lengths) - sequences.lengths[edits.owner])
+    >>> isinstance(Shrinking(), SequenceModel)
+    True
+    """
 
     @property
     def alphabet_size(self) -> int:
@@ -31,7 +44,7 @@ class SequenceModel(Protocol):
 def impossible_sites(model: object, sequences: Sequences) -> list[str]:
     """The site that makes each of some impossible sequences so; ``""`` where none is to blame, or none is known."""
     method = _of_model_within(model, "impossible_sites")
-    return [""] * len(sequences) if method is None else method(sequences)
+    return [""] * len(sequences) if method is None else list(method(sequences))
 
 
 def check_data(model: object, sequences: Sequences) -> None:
@@ -44,19 +57,29 @@ def check_data(model: object, sequences: Sequences) -> None:
         method(sequences)
 
 
-def _of_model_within(model: object, name: str) -> Callable[[Sequences], Any] | None:
-    """A method of the model, or of the one that it holds, if any has it."""
+def default_neighborhood(model: object) -> Neighborhood | None:
+    """The edits that suit the model, or the one within it, if any of them says so."""
+    found: Neighborhood | None = _of_model_within(model, "default_neighborhood")
+    return found
+
+
+def _of_model_within(model: object, name: str) -> Any:
+    """An attribute of the model, or of the one that it holds; ``None`` if none has it."""
     while not hasattr(model, name):
         if not hasattr(model, "model"):
             return None
         model = model.model
-    method: Callable[[Sequences], Any] = getattr(model, name)
-    return method
+    return getattr(model, name)
 
 
 @runtime_checkable
 class SampleableModel(SequenceModel, Protocol):
-    """A model that can be sampled, as the parametric bootstrap needs."""
+    """A model that can be sampled, as the parametric bootstrap needs.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> isinstance(random_walk(), SampleableModel)
+    True
+    """
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Independent sequences from the model."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,20 +12,20 @@ from torch import Tensor
 from pyro_ksd.edits import Edits
 from pyro_ksd.models.base import SampleableModel, SequenceModel
 from pyro_ksd.models.distribution import check_number
+from pyro_ksd.models.rejection import MAX_PROPOSALS, accepted
 from pyro_ksd.models.sampled import SampledModel, with_sampler
 from pyro_ksd.sequences import Sequences
 
 Predicate = Callable[[Sequences], Tensor]
 
 _EDITS = 2**16  # edited sequences built at once
-_LEAST_PROPOSALS, _MOST_PROPOSALS = 2**7, 2**16  # sequences proposed at once: keeps tensors busy, bounds the memory
 
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedModel:
     r"""A model given that its sequence lies in a set: :math:`p(x \mid A) \propto p(x)\,1[x \in A]`.
 
-    It cannot be sampled by itself; :func:`constrain` makes one that can, where the model can.
+    It cannot be sampled by itself; :func:`~pyro_ksd.models.constrain` makes one that can, where the model can.
     """
 
     model: SequenceModel
@@ -81,15 +80,15 @@ class ConstrainedModel:
 
 
 def constrain(
-    model: SequenceModel, predicate: Predicate, *, max_proposals: int = 1_000_000
+    model: SequenceModel, predicate: Predicate, *, max_proposals: int = MAX_PROPOSALS
 ) -> ConstrainedModel | SampledModel:
     r"""The model given that its sequence satisfies a predicate: :math:`p(x \mid A) \propto p(x)\,1[x \in A]`.
 
     Sequences outside the set :math:`A` have probability zero. Where the model can be sampled, so can the result: by
     exact rejection, which draws from the model until enough sequences lie in the set.
 
-    Edits that leave the set are impossible, so choose views with edits that move inside it. A set that fixes the last
-    symbol leaves next to nothing to the default view ``length`` and to edits of the last location alone.
+    Edits that leave the set are impossible, so choose edits that move inside it. For a set that fixes the last symbol
+    they are those of :class:`~pyro_ksd.neighborhoods.BeforeEnd`, which also suit the default view ``length``.
 
     :param predicate: takes ``N`` sequences, gives a boolean tensor ``[N]``. It must read the codes, ``tokens`` and
         ``lengths``, as sequences drawn from a model carry no names of symbols.
@@ -111,32 +110,16 @@ def constrain(
     if not isinstance(model, SampleableModel):
         return constrained
     propose = model.draw
-    return with_sampler(
-        constrained, lambda number, generator: _reject(constrained, propose, max_proposals, number, generator)
-    )
 
+    def sampler(num_sequences: int, generator: torch.Generator) -> Sequences:
+        return accepted(
+            propose,
+            constrained.contains,
+            num_sequences,
+            generator,
+            max_proposals=max_proposals,
+            advice="raise max_proposals, or pass a sampler of your own: "
+            "with_sampler(ConstrainedModel(model, predicate), sampler)",
+        )
 
-def _reject(
-    constrained: ConstrainedModel,
-    propose: Callable[[int, torch.Generator], Sequences],
-    max_proposals: int,
-    num_sequences: int,
-    generator: torch.Generator,
-) -> Sequences:
-    """The first ``num_sequences`` of independent proposals that lie in the set."""
-    parts: list[Sequences] = []
-    accepted = proposed = 0
-    batch = num_sequences
-    while accepted < num_sequences:
-        if proposed == max_proposals:
-            raise ValueError(
-                f"expected {num_sequences} sequences inside the set, found that {accepted} of {proposed} proposals "
-                "of the model were; raise max_proposals, or pass a sampler of your own: "
-                "with_sampler(ConstrainedModel(model, predicate), sampler)"
-            )
-        batch = min(max(batch, _LEAST_PROPOSALS), _MOST_PROPOSALS, max_proposals - proposed)
-        drawn = propose(batch, generator)
-        parts.append(drawn[constrained.contains(drawn)])
-        accepted, proposed = accepted + len(parts[-1]), proposed + batch
-        batch = math.ceil((num_sequences - accepted) * (proposed + 1) / (accepted + 1))
-    return Sequences.cat(parts)[:num_sequences]
+    return with_sampler(constrained, sampler)

@@ -46,6 +46,14 @@ def as_model(
     :param order: the user's word that a symbol, and whether it is the last one, depends on no more than ``order``
         symbols before it: see :class:`~pyro_ksd.models.TabulatedModel`.
     :param sampler: draws sequences from the model, where the model itself cannot: takes their number and a generator.
+
+    >>> import pyro
+    >>> def program(sequences, lengths):
+    ...     with pyro.plate("sequences", len(lengths)):
+    ...         pyro.factor("length", -2.0 * lengths)
+    >>> data = Sequences.of(["ab", "b", "aba"])
+    >>> as_model(program, data).log_joint(data).tolist()
+    [-4.0, -2.0, -6.0]
     """
     ready = _converted(model, data, parameters)
     if order is not None:

@@ -46,7 +46,7 @@ class SequenceConstraint(constraints.Constraint):
 
 
 class SequenceDistribution(TorchDistribution):
-    """Base of the distributions over variable-length sequences of the symbols ``0 .. S-1``.
+    """Base of the distributions over variable-length sequences of the symbols from 0 to ``S - 1``.
 
     An event is one padded sequence: a long ``[T]`` tensor, filled with -1 behind the end. Samples have
     ``T = max_length``; :meth:`log_prob` takes any width. Where the law allows longer sequences than ``max_length``, it
@@ -56,6 +56,13 @@ class SequenceDistribution(TorchDistribution):
     each member of the batch before any expansion, and ``_rows`` says which row a member of the batch uses.
 
     Subclasses set their parameters, then call ``super().__init__``.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> walk = random_walk(3, mean_length=2)
+    >>> isinstance(walk, SequenceDistribution), walk.batch_shape
+    (True, torch.Size([]))
+    >>> walk.log_prob(torch.tensor([[0, 1, -1], [0, 1, 2]])).exp()  # the padding -1 stands behind the end
+    tensor([0.0416, 0.0104], dtype=torch.float64)
     """
 
     has_enumerate_support = False

@@ -98,10 +98,18 @@ class VectorizedProgram(EvaluatedModel):
     the plate cancel in ratios and are left out; ``poutine.scale`` is ignored. The empty sequence is possible only if a
     site that is not masked for it gives it a probability, such as a law of the length.
 
-    :param program: ``program(sequences, lengths)`` or ``program(x)``, see :class:`TokensAndLengths` and
-        :class:`PaddedTokens`.
+    :param program: ``program(sequences, lengths)``, or ``program(x)`` with one tensor filled with -1 behind the ends.
     :param example: sequences to learn the layout of the program from; any that the program can score.
     :param parameters: values of global sample sites and of ``pyro.param`` sites.
+
+    >>> import pyro
+    >>> def program(sequences, lengths):
+    ...     weight = pyro.sample("weight", pyro.distributions.Normal(0.0, 1.0))
+    ...     with pyro.plate("sequences", len(lengths)):
+    ...         pyro.factor("length", weight * lengths)
+    >>> data = Sequences.of(["ab", "b", "aba"])
+    >>> VectorizedProgram(program, data, {"weight": torch.tensor(-2.0)}).log_joint(data).tolist()
+    [-4.0, -2.0, -6.0]
     """
 
     def __init__(

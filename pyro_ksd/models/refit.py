@@ -29,6 +29,13 @@ class RefitMarkov:
 
     :param pseudocount: added to each count. With 0, the maximum-likelihood estimate, a chain that was fitted to one
         data set may call another one impossible; that does not matter here, as every data set has a fit of its own.
+
+    >>> from pyro_ksd import ksd_check
+    >>> data = ["abcab", "bca", "cabca", "ab", "bcabca", "cab"]
+    >>> fitted = fit_markov(data, order=1)
+    >>> check = ksd_check(fitted, data, refit=RefitMarkov(), num_bootstrap=20, progress=False)
+    >>> check["ksd"].attrs["kind"]
+    'refit'
     """
 
     pseudocount: float = 0.0

@@ -20,7 +20,7 @@ Sampler = Callable[[int, torch.Generator], Sequences]
 
 @dataclass(frozen=True, eq=False)
 class SampledModel:
-    """A model with a sampler beside it, made by :func:`with_sampler`."""
+    """A model with a sampler beside it, made by :func:`~pyro_ksd.models.with_sampler`."""
 
     model: SequenceModel
     sampler: Sampler

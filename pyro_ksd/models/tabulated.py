@@ -37,6 +37,11 @@ class TabulatedModel:
     :param model: the model, known by its log-joint.
     :param order: ``k``.
     :param data: the sequences that the model is for; left out, the order is taken on trust.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> walk, data = random_walk(3), Sequences.of(["abacb", "bcab"])
+    >>> torch.allclose(TabulatedModel(walk, order=1, data=data).log_joint(data), walk.log_joint(data))
+    True
     """
 
     def __init__(self, model: SequenceModel, order: int, data: Sequences | None = None) -> None:

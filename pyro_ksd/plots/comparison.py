@@ -47,6 +47,14 @@ def plot_compare(
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+
+    >>> from pyro_ksd import ksd_compare
+    >>> from pyro_ksd.examples import random_walk
+    >>> models = {"moves": random_walk(3), "rests": random_walk(3, hold=0.5)}
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
+    >>> ax = plot_compare(ksd_compare(models, data, progress=False))
+    >>> [label.get_text() for label in ax.get_yticklabels()]  # the best one first
+    ['rests', 'moves']
     """
     table = compare_table(comparison)
     names = [" ".join(name.split()) for name in table.index]

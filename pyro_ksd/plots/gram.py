@@ -36,6 +36,14 @@ def plot_gram(
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+
+    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd.examples import random_walk
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
+    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, gram=True, progress=False)
+    >>> ax = plot_gram(check, view="content-2")
+    >>> [label.get_text() for label in ax.get_yticklabels()]  # from the sequence that contributes most
+    ['1', '0', '5', '4', '3', '2']
     """
     names, ksd = view_names(check), dataset(check, "ksd")
     if "gram" not in ksd:

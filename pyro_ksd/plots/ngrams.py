@@ -54,6 +54,14 @@ def plot_ngrams(
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+
+    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd.examples import random_walk
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
+    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
+    >>> ax = plot_ngrams(check, num=2)
+    >>> [label.get_text() for label in ax.get_yticklabels()]  # the walk always moves
+    ['bb', 'aa']
     """
     check_number(num)
     names = views_with_features(check)

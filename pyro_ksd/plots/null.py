@@ -42,6 +42,14 @@ def plot_null(
     :param figsize: width and height of the new figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
     :returns: the axes, one for each view.
+
+    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd.examples import random_walk
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
+    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
+    >>> axes = plot_null(check, view=["content-2", "length"])
+    >>> len(axes)
+    2
     """
     ksd, null = dataset(check, "ksd"), dataset(check, "ksd_null")["ksd"]
     names = chosen_views(check, view)

@@ -36,6 +36,13 @@ def plot_check(
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.figure``.
     :returns: the axes of :func:`plot_views`, :func:`plot_null`, :func:`plot_ngrams` (left out if no view has features)
         and :func:`plot_sequences`.
+
+    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd.examples import random_walk
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
+    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
+    >>> len(plot_check(check))
+    4
     """
     import matplotlib.pyplot as plt
 

@@ -36,6 +36,18 @@ def plot_ppc(
     :param figsize: width and height of the new figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
     :returns: the axes, one for each view.
+
+    >>> import pyro, torch
+    >>> from pyro_ksd import MarkovSequence, ksd_check
+    >>> def program(x=None, num_sequences=None):
+    ...     stop = pyro.sample("stop", pyro.distributions.Beta(2.0, 2.0))
+    ...     chain = MarkovSequence.from_transitions(torch.ones(2) / 2, torch.ones(2, 2) / 2, stop)
+    ...     with pyro.plate("sequences", num_sequences if x is None else len(x)):
+    ...         return pyro.sample("x", chain, obs=x)
+    >>> posterior = {"stop": torch.tensor([0.3, 0.4, 0.5])}  # the draws of an inference
+    >>> check = ksd_check(program, ["ab", "b", "aba", "aa"], posterior=posterior, progress=False)
+    >>> len(plot_ppc(check, view="length"))
+    1
     """
     names = chosen_views(check, view)
     ppc, ksd = dataset(check, "ksd_ppc"), dataset(check, "ksd")

@@ -51,6 +51,14 @@ def plot_sequences(
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+
+    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd.examples import random_walk
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
+    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
+    >>> ax = plot_sequences(check, num=3)
+    >>> [label.get_text() for label in ax.get_yticklabels()]  # which sequences, and their share of the statistic
+    ['1  (23.5 %)', '0  (23.1 %)', '5  (19 %)']
     """
     from matplotlib.ticker import MaxNLocator
 

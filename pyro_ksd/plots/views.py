@@ -36,6 +36,14 @@ def plot_views(
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+
+    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd.examples import random_walk
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
+    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
+    >>> ax = plot_views(check)
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['content-1', 'content-2', 'content-3', 'start', 'length', 'all views together']
     """
     ksd, names = dataset(check, "ksd"), view_names(check)
     rows = np.arange(len(names) + 1)
