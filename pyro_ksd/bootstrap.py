@@ -177,7 +177,8 @@ def null_statistics(
     apart = [view for view in views if not view.kernel.has_features]
     if apart:
         rows = torch.arange(len(replicates), device=replicates.device).split(size)
-        each = [[u_statistic(m) for m in stein_matrices(model, replicates[row].narrowed(), apart, max_bytes)] for row in rows]
+        sets = [replicates[row].narrowed() for row in rows]
+        each = [[u_statistic(matrix) for matrix in stein_matrices(model, one, apart, max_bytes)] for one in sets]
         statistic |= {view: torch.stack(column) for view, column in zip(apart, zip(*each, strict=True), strict=True)}
     unnamed = torch.full((len(replicates) // size,), torch.nan, dtype=torch.double, device=replicates.device)
     extremes = [extreme.get(view) for view in views]

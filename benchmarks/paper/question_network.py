@@ -23,9 +23,9 @@ from pyro_ksd.models.distribution import PAD
 from pyro_ksd.sequences import Sequences
 
 START = "<start>"
-EPOCHS = 8
-_WIDTH, _DROPOUT, _BATCH, _RATE, _SEED = 64, 0.3, 64, 5e-3, 0
+_WIDTH, _DROPOUT, _BATCH, _RATE = 64, 0.3, 64, 5e-3
 _LONGEST = 20  # words of a sentence that are learned from
+_SENTENCE, _WORD = re.compile(r"[^.!?]*[.!?]"), re.compile(r"[\w']+|[.!?]")
 
 
 class WordNetwork(nn.Module):
@@ -49,34 +49,44 @@ class LanguageModel:
     network: WordNetwork
     words: tuple[str, ...]
 
-    def questions(self, prompt: str, *, top_k: int, max_length: int) -> AutoregressiveModel:
-        """The questions after a prompt."""
+    def questions(self, prompt: str, max_length: int, top_k: int, floor: float = 0.0) -> AutoregressiveModel:
+        """The questions after a prompt.
+
+        :param top_k: how many words are possible at each step.
+        :param floor: what all others have in common as their probability.
+        """
+
+        def floored(codes: Tensor) -> Tensor:
+            logits, kept = self.network(codes).double().topk(top_k, -1)
+            probs = logits.new_full((*codes.shape, len(self.words)), floor / len(self.words))
+            log_probs: Tensor = probs.scatter_add_(-1, kept, (1 - floor) * logits.softmax(-1)).log()
+            return log_probs
+
         codes = [self.words.index(word) for word in (START, *prompt.split())]
         end = self.words.index("?")
+        if floor:
+            return AutoregressiveModel(floored, prompt=codes, end=end, max_length=max_length)
         return AutoregressiveModel(self.network, prompt=codes, end=end, max_length=max_length, top_k=top_k)
 
 
 def sentences() -> list[tuple[str, ...]]:
     """The sentences of the text, word by word, with their mark at the end."""
     folder = files("chatterbot_corpus") / "data" / "english"
-    found = []
-    for file in sorted((file for file in folder.iterdir() if file.name.endswith(".yml")), key=lambda file: file.name):
-        for conversation in yaml.safe_load(file.read_text(encoding="utf-8"))["conversations"]:
-            for line in conversation:
-                found += [
-                    tuple(re.findall(r"[\w']+|[.!?]", part)) for part in re.findall(r"[^.!?]*[.!?]", str(line).lower())
-                ]
+    texts = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".yml")}
+    conversations = [lines for name in sorted(texts) for lines in yaml.safe_load(texts[name])["conversations"]]
+    parts = [part for lines in conversations for line in lines for part in _SENTENCE.findall(str(line).lower())]
+    found = [tuple(_WORD.findall(part)) for part in parts]
     counts = Counter(word for sentence in found for word in sentence)
     return [sentence for sentence in found if len(sentence) > 1 and min(counts[word] for word in sentence) > 1]
 
 
 @cache
-def trained(epochs: int = EPOCHS) -> LanguageModel:
-    """The network after some passes over the text; always the same."""
+def trained(seed: int, epochs: int) -> LanguageModel:
+    """The network after some passes over the text; always the same for one seed."""
     text = sentences()
     words = (START, *sorted({word for sentence in text for word in sentence}))
     rows = Sequences.of([(START, *sentence[:_LONGEST]) for sentence in text], words)
-    with _reproducible(_SEED):
+    with _reproducible(seed):
         network = WordNetwork(len(words))
         optimizer = torch.optim.Adam(network.parameters(), lr=_RATE)
         for _ in range(epochs):

@@ -127,7 +127,7 @@ class Kernel(ABC):
         groups = _by_length(used, lengths) if self.zero_across_lengths else [used]
         width = sequences.width + max(block.growth for block in items.blocks)
         side = max(1, int((max_bytes / self.bytes_per_pair(width)) ** 0.5))
-        # The pairs take time that grows with the square of the edits, so the edited sequences themselves can be afforded.
+        # The pairs take time that grows with the square of the edits, so the edited sequences can be afforded.
         edited = items.apply(sequences)
         for group in groups:
             parts = [_Items(index, items.owner[index], coefficients[:, index]) for index in group.split(side)]

@@ -171,7 +171,7 @@ class AutoregressiveModel(EvaluatedModel):
         return values
 
     def _log_probs(self, logits: Tensor, chosen: Tensor) -> Tensor:
-        """The log-probabilities of symbols, double ``[N, T]``, from all logits ``[N, T, S]`` and those of the symbols."""
+        """The log-probabilities of symbols, double ``[N, T]``, from all logits ``[N, T, S]`` and their own."""
         if self._top_k == self.alphabet_size:
             return chosen.double() - logits.double().logsumexp(-1)
         top = logits.topk(self._top_k, -1).values
