@@ -7,11 +7,20 @@ from benchmarks.paper.experiment import Experiment
 from benchmarks.paper.language_model import LANGUAGE_MODEL, LANGUAGE_MODEL_SWAPPED
 from benchmarks.paper.mrf import MRF_CONCENTRATION, MRF_SIZE
 from benchmarks.paper.perturbed import LENGTH, LONG_SEQUENCES, LONG_SEQUENCES_TEXT, PERTURBED_WALK
-from benchmarks.paper.scenarios import BALANCING, REDRAWN, RING_KERNEL, SCENARIOS, SCENARIOS_TEXT, SYMBOLS
+from benchmarks.paper.scenarios import (
+    BALANCING,
+    REDRAWN,
+    RING_KERNEL,
+    SCENARIOS_CSK,
+    SCENARIOS_HAMMING,
+    SCENARIOS_TEXT,
+    SYMBOLS,
+)
 from benchmarks.paper.wild_level import WILD_LEVEL
 
 _ALL = (
-    SCENARIOS,
+    SCENARIOS_CSK,
+    SCENARIOS_HAMMING,
     SCENARIOS_TEXT,
     RING_KERNEL,
     REDRAWN,

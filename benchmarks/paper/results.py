@@ -53,6 +53,11 @@ def save(result: xr.Dataset, directory: Path) -> Path:
     return path
 
 
+def is_saved(name: str) -> bool:
+    """Whether there is a result of the full run of an experiment."""
+    return (DIRECTORY / f"{name}.nc").exists()
+
+
 def load(name: str, directory: Path = DIRECTORY) -> xr.Dataset:
     """A result that was saved, by the name of the experiment."""
     return xr.load_dataset(directory / f"{name}.nc", engine="h5netcdf")
