@@ -1,5 +1,6 @@
 # make demo        checks a built-in example: table on the terminal, picture and netCDF file in demo/
-# make test        every check: lint, types, tests and doctests with coverage; results under ArviZ 1.x; the site, quickly
+# make test        every check: lint, types, tests and doctests; results under ArviZ 1.x as well; the site, quickly
+# make coverage    the tests and doctests again, with the lines that none of them reaches
 # make test-slow   the statistical tests with many runs, about a quarter of an hour
 # make benchmark   speed of the engine and of Pyro programs
 # make tutorials   executes all tutorials in full
@@ -20,7 +21,7 @@ NEWER_INSTALLED := .venv-arviz1/installed
 # Where the site goes.
 BUILD := build
 
-.PHONY: demo test test-arviz1 test-docs test-slow benchmark tutorials docs clean
+.PHONY: demo test coverage test-arviz1 test-docs test-slow benchmark tutorials docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m pyro_ksd.demo
@@ -29,7 +30,7 @@ test: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
 	@if $(BIN)/python -c "import sys; sys.exit(sys.version_info < (3, 12))"; then \
 		echo "ArviZ 1.x is in .venv itself"; \
 	elif [ -z "$(NEWER)" ]; then \
@@ -38,6 +39,9 @@ test: $(INSTALLED)
 		$(MAKE) --no-print-directory test-arviz1; \
 	fi
 	$(MAKE) --no-print-directory test-docs
+
+coverage: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
 
 test-arviz1: $(INSTALLED) $(NEWER_INSTALLED)
 	$(BIN)/python -m pyro_ksd.demo --output build/demo > /dev/null
