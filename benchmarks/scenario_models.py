@@ -8,7 +8,7 @@ probabilities of the next symbol given that there is one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +65,9 @@ def text_variants() -> list[Scenario]:
     found["binary, wrong order"] = Scenario("binary, wrong order", coin(0.6), alternating(), 30, 1)
     walk, data = random_walk(30, mean_length=30), held_walk(30, 8, 0.2, mean_length=30)
     found["random walk II"] = Scenario("random walk II", walk, data, 8, 2)
+    for name, mean_length in (("random walk III", 8), ("random walk IV", 30)):
+        walk, data = (walk_with_memory(persistence, mean_length, both_ways=True) for persistence in (0.95, 0.05))
+        found[name] = replace(found[name], model=walk, data_model=data)
     return list(found.values())
 
 
@@ -105,20 +108,26 @@ def alternating() -> MarkovSequence:
     return MarkovSequence.from_transitions(uniform(2), floored(1 - torch.eye(2, dtype=torch.double)), stop=1 / 20)
 
 
-def walk_with_memory(persistence: float, mean_length: float) -> MarkovSequence:
-    """A walk on a ring of 10 places that goes on in its direction, or turns.
+def walk_with_memory(
+    persistence: float, mean_length: float, *, size: int = 10, both_ways: bool = False
+) -> MarkovSequence:
+    """A walk on a ring that goes on in its direction, or turns.
 
-    The first step, and one after anything but a step, leads to the left or to the right with probability 1/2.
+    The first step, and one after anything but a step, leads to the left or to the right with probability 1/2. So does
+    one after a step to the left, unless the walk remembers steps both ways.
 
     :param persistence: the probability of a step in the direction of the last one, δ in the paper.
+    :param size: the number of places on the ring.
+    :param both_ways: whether steps to the left are remembered too, as the paper's text has it; its numbers were made
+        without.
     """
-    size = 10
     here = torch.eye(size, dtype=torch.double)
     right, left = here.roll(1, 1), here.roll(-1, 1)
     moves = ((right + left) / 2).repeat(size + 1, 1, 1)  # the place before, the place, the next place
     for place in range(size):
         moves[(place - 1) % size, place] = persistence * right[place] + (1 - persistence) * left[place]
-        moves[(place + 1) % size, place] = persistence * left[place] + (1 - persistence) * right[place]
+        if both_ways:
+            moves[(place + 1) % size, place] = persistence * left[place] + (1 - persistence) * right[place]
     start = torch.zeros(size + 1, 1, size, dtype=torch.double)
     start[size] = uniform(size)
     return stopping(torch.cat([floored(moves), start], 1), mean_length)

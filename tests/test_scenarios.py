@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
 import math
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -65,20 +67,31 @@ def test_walks() -> None:
     assert probability(ALL["random walk I"].data_model, [5]) == pytest.approx(1 / 8 * 1 / 8)
 
 
-def test_walk_with_memory_goes_on_or_turns() -> None:
-    walk, total = walk_with_memory(0.95, mean_length=8), 1 + 8 * FLOOR
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_walk_with_memory_goes_on_or_turns(both_ways: bool) -> None:
+    walk, total = walk_with_memory(0.95, mean_length=8, both_ways=both_ways), 1 + 8 * FLOOR
 
     def after(first: int, second: int, third: int) -> float:
         return total * probability(walk, [first, second, third]) / (probability(walk, [first, second]) * 7 / 8)
 
     assert probability(walk, [4]) == pytest.approx(1 / 10 * 1 / 8)
     assert probability(walk, [9, 0]) == pytest.approx(1 / 10 * 7 / 8 * 0.5 / total * 1 / 8)
-    for first, second, onward in [(4, 5, 6), (5, 4, 3), (8, 9, 0), (9, 0, 1), (1, 0, 9), (0, 9, 8)]:
-        assert after(first, second, onward) == pytest.approx(0.95)
-        assert after(first, second, first) == pytest.approx(0.05)
+    for first, second, onward in [(4, 5, 6), (8, 9, 0), (9, 0, 1), (5, 4, 3), (1, 0, 9), (0, 9, 8)]:
+        remembered = both_ways or (second - first) % 10 == 1
+        assert after(first, second, onward) == pytest.approx(0.95 if remembered else 0.5)
+        assert after(first, second, first) == pytest.approx(0.05 if remembered else 0.5)
         assert after(first, second, second) == pytest.approx(FLOOR)
     for first, second in [(3, 3), (3, 6)]:
         assert after(first, second, second + 1) == after(first, second, second - 1) == pytest.approx(0.5)
+
+
+def test_walk_with_memory_is_that_of_the_authors() -> None:
+    file = Path(__file__).parent / "golden" / "stein_golden.json"
+    case = next(one for one in json.loads(file.read_text()) if one["name"].startswith("walk with memory"))
+    table = torch.tensor(case["model"]["table"], dtype=torch.double)  # 0 is before the start, or the stop
+    own = walk_with_memory(0.95, mean_length=5, size=6).probs
+    assert torch.allclose(own[:-1, :-1], table[1:, 1:].roll(-1, -1))
+    assert torch.allclose(own[-1, :-1], table[0, 1:].roll(-1, -1))
 
 
 @pytest.mark.parametrize("name", ["random walk I", "random walk II", "random walk III", "random walk IV"])
