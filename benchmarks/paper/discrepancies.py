@@ -222,17 +222,17 @@ def _walk(result: xr.Dataset, text: xr.Dataset) -> Entry:
 
 def _memory(result: xr.Dataset, text: xr.Dataset) -> Entry:
     shown = [
-        f"{point}: published {_published_row(point, _COMPARED)}; steps to the right alone {_rows(result, point, _COMPARED)}; "
-        f"both directions {_rows(text, point, _COMPARED)}"
+        f"{point}: published {_published_row(point, _COMPARED)}; "
+        f"steps to the right alone {_rows(result, point, _COMPARED)}; both directions {_rows(text, point, _COMPARED)}"
         for point in ("random walk III", "random walk IV")
     ]
     return Entry(
         "Random walks III and IV: which steps are remembered",
         "a step is repeated with probability δ, whatever its direction.",
-        "only steps to the right are remembered: after a step to the left the walk goes either way with probability 1/2.",
+        "only steps to the right are remembered; after a step to the left the walk goes either way.",
         "the memory of the numbers in the table, that of the text in an extra one.",
-        "the table of transition probabilities of a walk with memory in the authors' own code, which `tests/golden` holds "
-        f"and a test compares with ours; and the power. {'. '.join(shown)}.",
+        "the transition probabilities of a walk with memory in the authors' own code, which `tests/golden` holds and a "
+        f"test compares with ours; and the power. {'. '.join(shown)}.",
     )
 
 
