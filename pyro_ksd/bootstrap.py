@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 from pyro_ksd.features import group_scores, largest_score, scores
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
 from pyro_ksd.kernels.matrices import FeatureMatrix, SteinMatrix
-from pyro_ksd.models.base import SampleableModel, SequenceModel
+from pyro_ksd.models.base import SampleableModel, SequenceModel, model_from
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.statistics import check_sample_size, u_statistic, weighted_u_statistics
 from pyro_ksd.stein import stein_matrices
@@ -176,9 +176,12 @@ def null_statistics(
     extreme = {view: _group_extremes(_named(view, matrix), size) for view, matrix in by_view.items()}
     apart = [view for view in views if not view.kernel.has_features]
     if apart:
-        rows = torch.arange(len(replicates), device=replicates.device).split(size)
-        sets = [replicates[row].narrowed() for row in rows]
-        each = [[u_statistic(matrix) for matrix in stein_matrices(model, one, apart, max_bytes)] for one in sets]
+        each = []
+        for begin in range(0, len(replicates), size):
+            own = stein_matrices(
+                model_from(model, begin), replicates[begin : begin + size].narrowed(), apart, max_bytes
+            )
+            each.append([u_statistic(matrix) for matrix in own])
         statistic |= {view: torch.stack(column) for view, column in zip(apart, zip(*each, strict=True), strict=True)}
     unnamed = torch.full((len(replicates) // size,), torch.nan, dtype=torch.double, device=replicates.device)
     extremes = [extreme.get(view) for view in views]

@@ -105,7 +105,7 @@ def ksd_check(
         if given:
             raise ValueError(f"posterior: expected no {', '.join(given)} beside it, found it; leave it out")
         draws = ModelDraws(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order)
-        ready: SequenceModel = draws.first
+        ready: SequenceModel = draws[0]
     elif refit is not None:
         if parameters is not None:
             raise ValueError("refit: expected no parameters= beside it, which it finds itself; leave them out")

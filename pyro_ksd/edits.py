@@ -139,6 +139,14 @@ class Edits:
         blocks = [block.select(index[cuts[i] : cuts[i + 1]] - offsets[i]) for i, block in enumerate(self.blocks)]
         return Edits(tuple(blocks), self.num_sequences)
 
+    def within(self, rows: Tensor) -> Edits:
+        """The same edits as edits of the sequences ``rows``, long ``[M]`` in ascending order, which hold all owners."""
+        blocks = [
+            SpliceBlock(torch.searchsorted(rows, block.owner), block.start, block.removed, block.inserted)
+            for block in self.blocks
+        ]
+        return Edits(tuple(blocks), len(rows))
+
     @staticmethod
     def identity(sequences: Sequences) -> Edits:
         """One edit a sequence that leaves it as it is."""

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.edits import Edits, SpliceBlock
-from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.base import SequenceModel, model_from
+from pyro_ksd.models.several import Several
 from pyro_ksd.operators import Operator
 from pyro_ksd.sequences import Sequences
 
@@ -29,7 +30,7 @@ class Chunk:
     :ivar begin: the row of the first sequence in the data.
     :ivar sequences: the sequences, no wider than they need to be.
     :ivar edits: their edits; owners count from the first sequence of the chunk.
-    :ivar weights: double ``[E]``, the operator's weights of the edits.
+    :ivar weights: double ``[E]``, the operator's weights of the edits; ``[K, E]`` under ``K`` models.
     """
 
     begin: int
@@ -43,29 +44,57 @@ class Chunk:
         return slice(self.begin, self.begin + len(self.sequences))
 
 
-class SeveralModels(Protocol):
-    """Models that can be asked together."""
-
-    def __iter__(self) -> Iterator[SequenceModel]:
-        """The models one by one, ``K`` of them."""
-
-    def log_ratios(self, sequences: Sequences, edits: Edits) -> Tensor:
-        """The log-ratios of the edits under each model, double ``[K, E]``."""
-
-
 class Jumps:
     """All jumps of one operator from the sequences, chunk by chunk, so that memory never holds all edits.
 
+    :param find: gives the edits around consecutive sequences and their weights, ``[E]`` or ``[K, E]``, from the row of
+        the first one in the data and the sequences; see :meth:`under` and :meth:`under_each`.
     :param keep: whether to keep the weights, so that a second pass does not ask the model again.
     :ivar rate: the sum of all weights, once a pass is over.
     :ivar seconds: the time that the model took.
     """
 
-    def __init__(self, model: SequenceModel, operator: Operator, sequences: Sequences, *, keep: bool = False) -> None:
+    def __init__(
+        self,
+        find: Callable[[int, Sequences], tuple[Edits, Tensor]],
+        operator: Operator,
+        sequences: Sequences,
+        *,
+        keep: bool = False,
+    ) -> None:
         self.operator, self.sequences = operator, sequences
         self.rate, self.seconds = 0.0, 0.0
-        self._model, self._keep = model, keep
+        self._find, self._keep = find, keep
         self._kept: list[Tensor] = []
+
+    @staticmethod
+    def under(model: SequenceModel, operator: Operator, sequences: Sequences, *, keep: bool = False) -> Jumps:
+        """The jumps under one model."""
+
+        def find(begin: int, part: Sequences) -> tuple[Edits, Tensor]:
+            return weighted_edits(model_from(model, begin), operator, part)
+
+        return Jumps(find, operator, sequences, keep=keep)
+
+    @staticmethod
+    def under_each(models: Several, operator: Operator, sequences: Sequences) -> Jumps:
+        """The jumps under each of several models, whose weights are found together and kept."""
+
+        def find(begin: int, part: Sequences) -> tuple[Edits, Tensor]:
+            edits = operator.neighborhood.edits(part)
+            found = models.log_ratios(part, edits)
+            for log_ratio in found:
+                check_log_ratio(part, edits, log_ratio)
+            return edits, torch.stack([operator.weights(part, edits, log_ratio) for log_ratio in found])
+
+        return Jumps(find, operator, sequences, keep=True)
+
+    def of_model(self, index: int) -> Jumps:
+        """Those under one of several models, once a pass is over."""
+        own = copy(self)
+        own._kept = [weights[index] for weights in self._kept]
+        own.rate = float(sum(weights.sum() for weights in own._kept))
+        return own
 
     def __iter__(self) -> Iterator[Chunk]:
         if self._kept:
@@ -76,7 +105,7 @@ class Jumps:
         kept = []
         for begin, part in self._parts():
             started = perf_counter()
-            edits, weights = weighted_edits(self._model, self.operator, part)
+            edits, weights = self._find(begin, part)
             self.seconds += perf_counter() - started
             self.rate += float(weights.sum())
             if self._keep:
@@ -89,18 +118,6 @@ class Jumps:
         """Whether a pass has found that fewer than a handful of jumps are to be expected in all of the data."""
         return self.rate < min(_FEW, _RARE * len(self.sequences))
 
-    @staticmethod
-    def of_several(models: SeveralModels, operator: Operator, sequences: Sequences) -> list[Jumps]:
-        """The jumps under each of several models, whose weights are found together and kept."""
-        found = [Jumps(model, operator, sequences, keep=True) for model in models]
-        for _, part in found[0]._parts():
-            edits = operator.neighborhood.edits(part)
-            for jumps, log_ratio in zip(found, models.log_ratios(part, edits), strict=True):
-                check_log_ratio(part, edits, log_ratio)
-                jumps._kept.append(operator.weights(part, edits, log_ratio))
-                jumps.rate += float(jumps._kept[-1].sum())
-        return found
-
     def at_once(self) -> Chunk:
         """All jumps in one chunk, for kernels that compare every pair of neighbors."""
         chunks = list(self)
@@ -110,19 +127,23 @@ class Jumps:
             for block in chunk.edits.blocks
         ]
         edits = Edits(tuple(blocks), len(self.sequences))
-        return Chunk(0, self.sequences, edits, torch.cat([chunk.weights for chunk in chunks]))
+        return Chunk(0, self.sequences, edits, torch.cat([chunk.weights for chunk in chunks], -1))
 
     def _parts(self) -> Iterator[tuple[int, Sequences]]:
         """The sequences in consecutive parts with about ``EDITS_PER_CHUNK`` edits each, and their first rows."""
-        lengths, inverse = self.sequences.lengths.unique(return_inverse=True)
-        size = self.sequences.alphabet_size
-        bounds = [self.operator.neighborhood.edit_bound(length, size) for length in lengths.tolist()]
-        edits = torch.tensor(bounds, device=self.sequences.device)[inverse].cumsum(0)
+        edits = edit_bounds(self.operator, self.sequences).cumsum(0)
         counts = (edits // EDITS_PER_CHUNK).unique_consecutive(return_counts=True)[1]
         begin = 0
         for count in counts.tolist():
             yield begin, self.sequences[begin : begin + count].narrowed()
             begin += count
+
+
+def edit_bounds(operator: Operator, sequences: Sequences) -> Tensor:
+    """At most how many edits there are around each sequence, long ``[N]``."""
+    lengths, inverse = sequences.lengths.unique(return_inverse=True)
+    bounds = [operator.neighborhood.edit_bound(length, sequences.alphabet_size) for length in lengths.tolist()]
+    return torch.tensor(bounds, device=sequences.device)[inverse]
 
 
 def weighted_edits(model: SequenceModel, operator: Operator, sequences: Sequences) -> tuple[Edits, Tensor]:

@@ -19,16 +19,16 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from pyro_ksd.bootstrap import NullDraws, null_statistics, seeded
-from pyro_ksd.jumps import Jumps
+from pyro_ksd.jumps import Jumps, edit_bounds
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
 from pyro_ksd.localization import Localization, localize_view, mean_localization
 from pyro_ksd.models.draws import ModelDraws
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
-from pyro_ksd.stein import check_possible, matrices_of
+from pyro_ksd.stein import check_possible, matrices_of_each
 from pyro_ksd.views import View
 
-_TOGETHER = 50  # posterior draws whose log-ratios are computed at once
+_EDITS = 2**20  # edits of the data, times the posterior draws that are looked at together
 _LOCALIZED = 25  # posterior draws, evenly spaced, over which the places of the misfit are averaged
 
 
@@ -71,7 +71,8 @@ def posterior_predictive(
     :param symbols: the symbols of the alphabet, as a person writes them.
     :param seed: of the replicated data.
     """
-    check_sample_size(len(sequences))
+    size = len(sequences)
+    check_sample_size(size)
     started = perf_counter()
     generator = seeded(seed, sequences.device)
     localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
@@ -79,20 +80,18 @@ def posterior_predictive(
     replicated: list[NullDraws] = []
     kept = []
     operators = dict.fromkeys(view.operator for view in views)
+    edits = max(int(edit_bounds(operator, sequences).sum()) for operator in operators)
     with tqdm(desc="posterior draws", unit="draw", total=len(models), disable=not progress) as bar:
-        for batch in models.batches(_TOGETHER):
-            for model in batch:
-                check_possible(model, sequences)
-            several = {operator: Jumps.of_several(batch, operator, sequences) for operator in operators}
-            for index, model in enumerate(batch):
-                jumps = {operator: found[index] for operator, found in several.items()}
-                matrices = matrices_of(jumps, views, max_bytes)
+        for batch in models.batches(max(1, _EDITS // max(1, edits))):
+            _check_possible(batch, sequences)
+            shared = {operator: Jumps.under_each(batch.together, operator, sequences) for operator in operators}
+            for index, matrices in enumerate(matrices_of_each(shared, views, max_bytes)):
+                if len(realized) in localized:
+                    kept.append(({operator: jumps.of_model(index) for operator, jumps in shared.items()}, matrices))
                 realized.append(torch.stack([u_statistic(matrix) for matrix in matrices]))
-                if len(replicated) in localized:
-                    kept.append((jumps, matrices))
-                replicate = model.draw(len(sequences), generator)
-                replicated.append(null_statistics(model, replicate, len(sequences), views, max_bytes))
-                bar.update()
+            replicates = batch.draw(size, generator)
+            replicated.append(null_statistics(batch.stacked(size), replicates, size, views, max_bytes))
+            bar.update(len(batch))
     null, observed = NullDraws.cat(replicated), torch.stack(realized)
     compared = perf_counter()
     places = [
@@ -114,6 +113,16 @@ def posterior_predictive(
         places=places,
         seconds={"posterior": compared - started, "localization": perf_counter() - compared},
     )
+
+
+def _check_possible(models: ModelDraws, sequences: Sequences) -> None:
+    """Checks that every draw gives every sequence a positive probability.
+
+    :raises ValueError: naming the sequences to which a draw does not.
+    """
+    possible = (models.together.log_joints(sequences) > -torch.inf).all(1)
+    for draw in (~possible).nonzero()[:, 0].tolist():
+        check_possible(models[draw], sequences)
 
 
 def predictive_p_value(realized: Tensor, replicated: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 from pyro_ksd.jumps import Jumps
 from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
 from pyro_ksd.kernels.matrices import SteinMatrix, cat_rows
-from pyro_ksd.models.base import SequenceModel, impossible_sites
+from pyro_ksd.models.base import SequenceModel, impossible_sites, model_from
 from pyro_ksd.operators import Operator
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.views import View
@@ -38,7 +38,7 @@ def find_jumps(
     :param sequences: all of them possible under the model.
     :param keep: see :class:`~pyro_ksd.jumps.Jumps`.
     """
-    return {view.operator: Jumps(model, view.operator, sequences, keep=keep) for view in views}
+    return {view.operator: Jumps.under(model, view.operator, sequences, keep=keep) for view in views}
 
 
 def matrices_of(
@@ -48,31 +48,45 @@ def matrices_of(
     *,
     progress: bool = False,
 ) -> list[SteinMatrix]:
-    """The Stein kernel matrices of the sequences that the jumps leave from, one for each view.
+    """The Stein kernel matrices of the sequences that the jumps leave from, one for each view."""
+    return matrices_of_each(jumps, views, max_bytes, progress=progress)[0]
+
+
+def matrices_of_each(
+    jumps: Mapping[Operator, Jumps],
+    views: Sequence[View],
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    *,
+    progress: bool = False,
+) -> list[list[SteinMatrix]]:
+    """The Stein kernel matrices under each of the ``K`` models of the jumps, ``K`` times one for each view.
 
     Kernels with features are computed for a chunk of sequences at a time, so that memory holds the features of all
     sequences but never all edits. Other kernels compare every pair of neighbors and need all edits at once.
     """
-    found: dict[int, SteinMatrix] = {}
+    found: dict[int, Sequence[SteinMatrix]] = {}
     total = sum(len(own.sequences) for own in jumps.values())
     with tqdm(total=total, desc="Stein features", unit="sequence", disable=not progress) as bar:
         for operator, own in jumps.items():
             kernels = [(index, view.kernel) for index, view in enumerate(views) if view.operator is operator]
             by_features = [(index, kernel) for index, kernel in kernels if kernel.has_features]
-            parts: list[list[SteinMatrix]] = [[] for _ in by_features]
+            parts: list[list[Sequence[SteinMatrix]]] = [[] for _ in by_features]
             if by_features:
                 for chunk in own:
+                    weights = torch.atleast_2d(chunk.weights)
                     for part, (_, kernel) in zip(parts, by_features, strict=True):
-                        part.append(kernel.stein(chunk.sequences, chunk.edits, chunk.weights))
+                        part.append(kernel.stein_each(chunk.sequences, chunk.edits, weights))
                     bar.update(len(chunk.sequences))
-            found |= {index: cat_rows(part) for part, (index, _) in zip(parts, by_features, strict=True)}
+            for part, (index, _) in zip(parts, by_features, strict=True):
+                found[index] = [cat_rows(chunks) for chunks in zip(*part, strict=True)]
             if len(by_features) < len(kernels):
                 whole = own.at_once()
+                weights = torch.atleast_2d(whole.weights)
                 for index, kernel in kernels:
                     if not kernel.has_features:
-                        found[index] = kernel.stein(whole.sequences, whole.edits, whole.weights, max_bytes)
+                        found[index] = kernel.stein_each(whole.sequences, whole.edits, weights, max_bytes)
                 bar.update(0 if by_features else len(own.sequences))
-    return [found[index] for index in range(len(views))]
+    return [list(own) for own in zip(*(found[index] for index in range(len(views))), strict=True)]
 
 
 def impossible_rows(model: SequenceModel, sequences: Sequences) -> Tensor:
@@ -110,8 +124,9 @@ def called_impossible(model: SequenceModel, sequences: Sequences, rows: Tensor) 
 
 def _shown(model: SequenceModel, sequences: Sequences, rows: Tensor) -> str:
     """The first few of some sequences, with the sites that are to blame if the model can name them."""
-    few = sequences[rows[:3]]
-    shown = [f"sequence {row}, {x}" for row, x in zip(rows.tolist(), few.to_lists(), strict=False)]
-    sites = [f", at site {site}" if site else "" for site in impossible_sites(model, few)]
-    shown = [text + site for text, site in zip(shown, sites, strict=True)]
+    shown = []
+    for row in rows[:3].tolist():
+        only = sequences[row : row + 1]
+        [site] = impossible_sites(model_from(model, row), only)
+        shown.append(f"sequence {row}, {only.to_lists()[0]}{f', at site {site}' if site else ''}")
     return f"{'; '.join(shown)}{'; ...' if len(rows) > len(shown) else ''}"

@@ -142,7 +142,7 @@ def with_what_is_there(candidates: Candidates) -> Candidates:
 
 def stein_matrices_of_sets(model: AutoregressiveModel, view: View, data: Sequences, size: int) -> list[FeatureMatrix]:
     """The Stein features of each data set of ``size`` sequences that follow each other; each sequence is asked once."""
-    first, inverse = distinct(data)
+    first, inverse = distinct(torch.cat([data.lengths[:, None], data.tokens], 1))
     [matrix] = stein_matrices(model, data[first], [view])
     assert isinstance(matrix, FeatureMatrix)
     values = matrix.values.to_dense() if matrix.values.is_sparse else matrix.values

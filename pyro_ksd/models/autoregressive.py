@@ -195,8 +195,7 @@ class AutoregressiveModel(EvaluatedModel):
 
     def _next_symbols(self, prefixes: Tensor, generator: torch.Generator | None) -> Tensor:
         """A symbol behind each prefix, long ``[A]``, from prefixes ``[A, T]``."""
-        lengths = prefixes.new_full((len(prefixes),), prefixes.shape[1])
-        first, inverse = distinct(Sequences(prefixes, lengths, self.alphabet_size))
+        first, inverse = distinct(prefixes)
         batches = prefixes[first].split(self._together(prefixes.shape[1]))
         top = [self._logits(batch)[:, -1].topk(self._top_k, -1) for batch in batches]
         codes = torch.cat([part.indices for part in top])

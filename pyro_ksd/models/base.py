@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -55,6 +56,12 @@ def check_data(model: object, sequences: Sequences) -> None:
     method = _of_model_within(model, "check_data")
     if method is not None:
         method(sequences)
+
+
+def model_from(model: SequenceModel, row: int) -> SequenceModel:
+    """The model of the sequences from a row of the data on: the model itself, unless each data set has its own."""
+    shifted: Callable[[int], SequenceModel] | None = getattr(model, "from_row", None)
+    return model if shifted is None else shifted(row)
 
 
 def default_neighborhood(model: object) -> Neighborhood | None:

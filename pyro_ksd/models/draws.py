@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,13 +15,15 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from pyro_ksd.edits import Edits
-from pyro_ksd.models.base import SampleableModel, SequenceModel
+from pyro_ksd.models.base import SampleableModel, SequenceModel, impossible_sites
 from pyro_ksd.models.guards import check_program
 from pyro_ksd.models.loop_program import LoopProgram
 from pyro_ksd.models.parameters import bind, parameter_shapes, posterior_draws
 from pyro_ksd.models.program import VectorizedProgram, convention_of, function_of
-from pyro_ksd.models.sampled import with_sampler
-from pyro_ksd.models.tabulated import TabulatedModel
+from pyro_ksd.models.sampled import Sampler, with_sampler
+from pyro_ksd.models.several import Several, SeveralModels, SeveralTables
+from pyro_ksd.models.several_programs import SeveralPrograms
+from pyro_ksd.models.tabulated import TabulatedModel, tabulate
 from pyro_ksd.sequences import Sequences
 
 
@@ -32,6 +35,7 @@ class ModelDraws:
     :param posterior: the draws, in any form that :func:`~pyro_ksd.models.parameters.posterior_draws` takes.
     :param num_draws: how many draws to take from a guide, and of others at most, at even distances.
     :param order: see :func:`~pyro_ksd.models.as_model`.
+    :ivar alphabet_size: the number of symbols ``S``.
     :ivar num_chains: the number of chains that the draws come from.
     :ivar values: ``[D, ...]`` by name, the draws of all chains one after the other.
     """
@@ -44,7 +48,8 @@ class ModelDraws:
                 f"posterior: expected a Pyro program with global sample sites to give the draws to, found "
                 f"{type(program).__name__}, which has its own parameters"
             )
-        self._program, self._data = program, data
+        self.alphabet_size = data.alphabet_size
+        self._program = program
         self._is_loop = not inspect.signature(function_of(program)).parameters
         arguments = () if self._is_loop else convention_of(program).arguments(data.tokens, data.lengths)
         shapes = parameter_shapes(program, *arguments)
@@ -68,41 +73,93 @@ class ModelDraws:
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
 
+    def __getitem__(self, index: int) -> SampleableModel:
+        """The model under one draw."""
+        plain = self._plain(index)
+        ready: SequenceModel = plain if self._order is None else TabulatedModel(plain, self._order)
+        return with_sampler(ready, _sampler(plain))
+
     def __iter__(self) -> Iterator[SampleableModel]:
         """The models, one for each draw."""
-        return iter(self._models)
+        return (self[index] for index in range(len(self)))
 
-    @property
-    def first(self) -> SampleableModel:
-        """The model under the first draw."""
-        return self._model(0)
+    @cached_property
+    def together(self) -> Several:
+        """The models, to be asked together."""
+        programs: Several
+        if self._base is None:
+            programs = SeveralModels([self._plain(index) for index in range(len(self))])
+        else:
+            programs = SeveralPrograms(self._base, self.values)
+        if self._order is None:
+            return programs
+        return SeveralTables(tabulate(programs.log_joints, self.alphabet_size, self._order))
 
     def batches(self, size: int) -> Iterator[ModelDraws]:
         """The draws in parts of at most ``size``."""
         for begin in range(0, len(self), size):
             part = copy(self)
+            part.__dict__.pop("together", None)
             part.values = {name: value[begin : begin + size] for name, value in self.values.items()}
             yield part
 
-    def log_ratios(self, sequences: Sequences, edits: Edits) -> Tensor:
-        """The log-ratios under each draw, double ``[D, E]``; at once where the program can be vectorized over draws."""
-        if self._base is None or self._order is not None:
-            return torch.stack([model.log_ratio(sequences, edits).double() for model in self])
-        return self._base.log_ratio_draws(sequences, edits, self.values)
+    def draw(self, num_sequences: int, generator: torch.Generator) -> Sequences:
+        """Data sets of ``num_sequences`` sequences, one from each model, one after the other."""
+        models = [self._plain(index) for index in range(len(self))]
+        return Sequences.cat([with_sampler(model, _sampler(model)).draw(num_sequences, generator) for model in models])
 
-    @cached_property
-    def _models(self) -> list[SampleableModel]:
-        return [self._model(index) for index in range(len(self))]
-
-    def _model(self, index: int) -> SampleableModel:
-        model = self._plain(index)
-        ready: SequenceModel = model if self._order is None else TabulatedModel(model, self._order)
-        return with_sampler(ready, model.draw if isinstance(model, LoopProgram) else model.generate)
+    def stacked(self, size: int) -> StackedDraws:
+        """The model of data sets of ``size`` sequences, one for each draw, that follow each other."""
+        return StackedDraws(self, size)
 
     def _point(self, index: int) -> dict[str, Tensor]:
         return {name: value[index] for name, value in self.values.items()}
 
     def _plain(self, index: int) -> VectorizedProgram | LoopProgram:
         if self._base is None:
-            return LoopProgram(bind(self._program, self._point(index)), self._data.alphabet_size)
+            return LoopProgram(bind(self._program, self._point(index)), self.alphabet_size)
         return self._base.at(self._point(index))
+
+
+@dataclass(frozen=True, eq=False)
+class StackedDraws:
+    """The model of data sets that follow each other, each under its own draw.
+
+    :param draws: the draws.
+    :param size: the number of sequences in each data set.
+    :param begin: the row of the data from which on the model is asked.
+    """
+
+    draws: ModelDraws
+    size: int
+    begin: int = 0
+
+    @property
+    def alphabet_size(self) -> int:
+        """The number of symbols ``S``."""
+        return self.draws.alphabet_size
+
+    def from_row(self, row: int) -> StackedDraws:
+        """The model of the sequences from a row on, see :func:`~pyro_ksd.models.base.model_from`."""
+        return replace(self, begin=self.begin + row)
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        """``log p(x)`` up to a constant, double ``[N]``."""
+        return self.draws.together.log_joint_each(sequences, self._which(sequences))
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, double ``[E]``; every ``p(x) > 0``."""
+        return self.draws.together.log_ratio_each(sequences, edits, self._which(sequences))
+
+    def impossible_sites(self, sequences: Sequences) -> list[str]:
+        """For each of some sequences that its draw calls impossible, the names of the sites that do, or ``""``."""
+        which = self._which(sequences).tolist()
+        return [impossible_sites(self.draws[draw], sequences[row : row + 1])[0] for row, draw in enumerate(which)]
+
+    def _which(self, sequences: Sequences) -> Tensor:
+        """The draw of each sequence, long ``[N]``."""
+        return (self.begin + torch.arange(len(sequences), device=sequences.device)) // self.size
+
+
+def _sampler(program: VectorizedProgram | LoopProgram) -> Sampler:
+    return program.draw if isinstance(program, LoopProgram) else program.generate

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -51,38 +52,59 @@ class EvaluatedModel(ABC):
 
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
         """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, double ``[E]``; every ``p(x) > 0``."""
-        parts = [torch.empty(0, dtype=torch.double, device=sequences.device)]
-        for index in torch.arange(len(edits), device=sequences.device).split(_EDITS):
-            some = edits.select(index)
-            everything = Edits.cat([Edits.identity(sequences), some]).apply(sequences)
-            first, inverse = distinct(everything)
-            if len(first) < len(everything):
-                values = self.log_joint(everything[first])[inverse]
-            else:
-                values = self.log_joint(everything)
-            parts.append(values[len(sequences) :] - values[some.owner])
-        return torch.cat(parts)
+        same = torch.zeros_like(sequences.lengths)
+        return evaluated_ratio(lambda found, _: self.log_joint(found), sequences, edits, same)
 
 
-def distinct(sequences: Sequences) -> tuple[Tensor, Tensor]:
-    """A representative of each different sequence.
+def evaluated_ratio(
+    log_joint: Callable[[Sequences, Tensor], Tensor], sequences: Sequences, edits: Edits, which: Tensor
+) -> Tensor:
+    """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, from the log-joints of whole sequences.
 
-    :returns: the rows of the representatives, long ``[M]``, and for each sequence the index of its own, long ``[N]``.
+    Edited sequences are built around sequences of similar length, so that little of them is padding.
+
+    :param log_joint: takes sequences and the number of the model of each, long ``[M]``, gives ``[..., M]``.
+    :param which: long ``[N]``, the number of the model of each sequence. Equal sequences of a model are evaluated once.
+    :returns: ``[..., E]``
     """
-    # Sorting one number a sequence is far cheaper than sorting sequences; equal numbers are then checked to be equal
-    # sequences.
+    rank = torch.empty_like(sequences.lengths)
+    rank[sequences.lengths.argsort(stable=True)] = torch.arange(len(rank), device=rank.device)
+    indices, parts = [], []
+    for some in rank[edits.owner].argsort(stable=True).split(_EDITS):
+        index = some.sort().values
+        chosen = edits.select(index)
+        rows = chosen.owner.unique()
+        indices.append(index)
+        parts.append(_ratio(log_joint, sequences[rows].narrowed(), chosen.within(rows), which[rows]))
+    found = torch.cat(parts, -1)
+    return torch.empty_like(found).index_copy_(-1, torch.cat(indices), found)
+
+
+def _ratio(
+    log_joint: Callable[[Sequences, Tensor], Tensor], sequences: Sequences, edits: Edits, which: Tensor
+) -> Tensor:
+    everything = Edits.cat([Edits.identity(sequences), edits])
+    edited, which = everything.apply(sequences), which[everything.owner]
+    first, inverse = distinct(torch.cat([which[:, None], edited.lengths[:, None], edited.tokens], 1))
+    values = log_joint(edited[first], which[first])
+    own, neighbor = inverse[: len(sequences)].index_select(0, edits.owner), inverse[len(sequences) :]
+    return values.index_select(-1, neighbor) - values.index_select(-1, own)
+
+
+def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """A representative of each different row of numbers, long ``[N, C]``.
+
+    :returns: the representatives, long ``[M]``, and for each row the index of its own, long ``[N]``.
+    """
+    # Sorting one number a row is far cheaper than sorting rows; rows of equal numbers are then checked to be equal.
     generator = torch.Generator().manual_seed(0)
-    factors = torch.randint(-(2**62), 2**62, (sequences.width + 1,), generator=generator).mul_(2).add_(1).tolist()
-    keys = sequences.lengths * factors[0]
-    for column, factor in zip(sequences.tokens.unbind(1), factors[1:], strict=True):
-        keys.add_(column, alpha=factor)
-    _, inverse = keys.unique(return_inverse=True)
+    factors = torch.randint(-(2**62), 2**62, (rows.shape[1],), generator=generator).mul_(2).add_(1)
+    _, inverse = (rows * factors.to(rows.device)).sum(1).unique(return_inverse=True)
     first = _first_rows(inverse)
-    if len(first) < len(sequences):
-        rows = torch.cat([sequences.lengths[:, None], sequences.tokens], 1)
-        if not torch.equal(rows[first[inverse]], rows):
-            _, inverse = rows.unique(dim=0, return_inverse=True)
-            first = _first_rows(inverse)
+    twins = (first[inverse] != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(1)
+    if not torch.equal(rows[twins], rows[first[inverse[twins]]]):
+        _, inverse = rows.unique(dim=0, return_inverse=True)
+        first = _first_rows(inverse)
     return first, inverse
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -27,9 +29,14 @@ class FactorTable:
     def __init__(self, factors: Tensor) -> None:
         self.order = factors.ndim - 2
         self.boundary = factors.shape[-1] - 1
+        self._size = int((self.boundary + 1) ** (self.order + 1))
         # Windows that reach over the end by more than one boundary symbol must not count in ratios.
         impossible = ~context_is_possible(self.boundary, self.order, factors.device)[..., None]
         self.values = factors.masked_fill(impossible, 0).reshape(-1).contiguous()
+
+    def __len__(self) -> int:
+        """The number of models ``B``."""
+        return len(self.values) // self._size
 
     def log_joint(self, tokens: Tensor, rows: Tensor) -> Tensor:
         """``[R]``, from long ``tokens`` ``[R, T]`` padded with -1 and the members of the batch, long ``[R]``."""
@@ -42,32 +49,52 @@ class FactorTable:
         behind = torch.arange(width + 1, device=tokens.device) > lengths[:, None]
         return self.values[codes].masked_fill(behind, 0).sum(-1)
 
-    def log_ratio(self, sequences: Sequences, edits: Edits, terms: Tensor | None) -> Tensor:
-        """``log p(y) - log p(x)`` of every edit, ``[E]``, under the first member of the batch.
+    def log_ratio(
+        self, sequences: Sequences, edits: Edits, terms: Tensor | None = None, rows: Tensor | None = None
+    ) -> Tensor:
+        """``log p(y) - log p(x)`` of every edit, ``[E]``.
 
         :param terms: a term for each length from 0 on, ``[longest + 1]``, to be added to ``log p``.
+        :param rows: the member of the batch for each sequence, long ``[N]``; the first one if left out.
         """
+        parts = [self.values[:0]]
+        for block, before, after in self._windows(sequences, edits):
+            offset = None if rows is None else rows.index_select(0, block.owner) * self._size
+            old, new = self._total(self.values, before, offset), self._total(self.values, after, offset)
+            if terms is not None:
+                own = sequences.lengths.index_select(0, block.owner)
+                old = old + terms.index_select(0, own)
+                new = new + terms.index_select(0, own + block.growth)
+            parts.append(subtract(new, old))
+        return torch.cat(parts)
+
+    def log_ratios(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """``log p(y) - log p(x)`` of every edit under every member of the batch, ``[B, E]``."""
+        tables = self.values.view(-1, self._size)
+        parts = [tables[:, :0]]
+        for _, before, after in self._windows(sequences, edits):
+            parts.append(torch.stack([subtract(self._total(f, after), self._total(f, before)) for f in tables]))
+        return torch.cat(parts, 1)
+
+    def _windows(self, sequences: Sequences, edits: Edits) -> Iterator[tuple[SpliceBlock, Tensor, Tensor]]:
+        """Blocks of edits with the codes of the windows before and after each edit, ``[windows, E]``."""
         padded = self._with_boundary(sequences.tokens, ~sequences.mask, self.order, self.order)
-        parts = [self._block_ratio(block, padded, sequences.lengths, terms) for block in pieces(edits, _PIECE)]
-        return torch.cat(parts) if parts else self.values[:0]
+        for block in pieces(edits, _PIECE):
+            yield block, *block.codes(padded, self.order, self.order + 1, self.boundary + 1)
 
-    def _block_ratio(self, block: SpliceBlock, padded: Tensor, lengths: Tensor, terms: Tensor | None) -> Tensor:
-        before, after = block.codes(padded, self.order, self.order + 1, self.boundary + 1)
-        old, new = self._total(before), self._total(after)
-        if terms is not None:
-            own = lengths.index_select(0, block.owner)
-            old = old + terms.index_select(0, own)
-            new = new + terms.index_select(0, own + block.growth)
-        return subtract(new, old)
+    def _total(self, factors: Tensor, codes: Tensor, offset: Tensor | None = None) -> Tensor:
+        """The sum of the factors of the windows of each edit, ``[E]``.
 
-    def _total(self, codes: Tensor) -> Tensor:
-        """The sum of the factors of the windows of each edit, ``[E]``, from their codes, ``[windows, E]``."""
-        total = self.values.new_zeros(codes.shape[1])
+        :param factors: of a window for each code, flat.
+        :param codes: of the windows, ``[windows, E]``.
+        :param offset: where the factors for each edit begin, ``[E]``; at 0 if left out.
+        """
+        total = factors.new_zeros(codes.shape[1])
         for position, code in enumerate(codes):
-            factor = self.values.index_select(0, code)
+            factor = factors.index_select(0, code if offset is None else code + offset)
             if position and self.order > 1:
                 # A window of boundaries alone is the stop of an empty sequence if it comes first, else lies behind it.
-                factor = factor.masked_fill(code == (self.boundary + 1) ** (self.order + 1) - 1, 0)
+                factor = factor.masked_fill(code == self._size - 1, 0)
             total = total + factor
         return total
 

@@ -19,15 +19,13 @@ from pyro.poutine.trace_struct import Trace
 from torch import Tensor
 from torch.distributions.utils import probs_to_logits
 
-from pyro_ksd.edits import Edits
 from pyro_ksd.models.distribution import PAD
-from pyro_ksd.models.evaluated import EvaluatedModel, distinct
+from pyro_ksd.models.evaluated import EvaluatedModel
 from pyro_ksd.models.isolation import isolated, seed_from
 from pyro_ksd.models.parameters import Shapes, bind, checked_point, parameter_shapes
 from pyro_ksd.models.sites import Layout, find_layout, in_plate, is_enumerated, sample_sites
 from pyro_ksd.sequences import Sequences
 
-_DRAWN = 2**18  # sequences times draws that are scored at once
 _INSPECTED = 25  # steps of a program that are looked at to learn its layout
 
 
@@ -139,50 +137,12 @@ class VectorizedProgram(EvaluatedModel):
         other._bound = bind(self._program, other._values)
         return other
 
-    def log_joint_draws(self, sequences: Sequences, draws: Mapping[str, Tensor]) -> Tensor:
-        """The log-joints under each of ``D`` draws of global parameters, double ``[D, N]``.
+    def score(self, values: Mapping[str, Tensor], tokens: Tensor, lengths: Tensor) -> Tensor:
+        """The log-joints ``[N]`` of tokens ``[N, T]`` with any filling behind the end, under values of the parameters.
 
-        All draws at once where the program's operations can be vectorized over them, else one after the other.
-
-        :param draws: ``[D, ...]`` by name.
+        Made to be vectorized over values: no error is looked for. To be called with the program isolated.
         """
-        count = len(next(iter(draws.values())))
-        values = torch.empty(count, len(sequences), dtype=torch.double, device=sequences.device)
-        for rows in sequences.lengths.argsort(stable=True).split(max(1, _DRAWN // count)):
-            part = sequences[rows].narrowed()
-            if part.width == 0:  # nothing but empty sequences
-                values[:, rows] = self._nothing_draws(draws)[:, None]
-                continue
-            values[:, rows] = self._score_draws(part, draws)
-            empty = rows[part.lengths == 0]
-            if len(empty):
-                values[:, empty] = self._nothing_draws(draws)[:, None]
-        return values
-
-    def log_ratio_draws(self, sequences: Sequences, edits: Edits, draws: Mapping[str, Tensor]) -> Tensor:
-        """``log p(y) - log p(x)`` for every edit under each of ``D`` draws, double ``[D, E]``."""
-        everything = Edits.cat([Edits.identity(sequences), edits]).apply(sequences)
-        first, inverse = distinct(everything)
-        values = self.log_joint_draws(everything[first], draws)
-        edited, own = inverse[len(sequences) :], inverse[: len(sequences)].index_select(0, edits.owner)
-        return values.index_select(1, edited) - values.index_select(1, own)
-
-    def _score_draws(self, sequences: Sequences, draws: Mapping[str, Tensor]) -> Tensor:
-        def under(values: dict[str, Tensor]) -> Tensor:
-            return self._score(bind(self._program, self._values | values), sequences.tokens, sequences.lengths).double()
-
-        with isolated(validate=False):
-            try:
-                return torch.func.vmap(under)(dict(draws))
-            except (RuntimeError, ValueError):  # operations or control flow that vmap does not know
-                count = len(next(iter(draws.values())))
-                return torch.stack([under({name: value[i] for name, value in draws.items()}) for i in range(count)])
-
-    def _nothing_draws(self, draws: Mapping[str, Tensor]) -> Tensor:
-        """The log-joint of the empty sequence under each draw, double ``[D]``."""
-        count = len(next(iter(draws.values())))
-        points = ({name: value[i] for name, value in draws.items()} for i in range(count))
-        return torch.tensor([self.at(point)._log_joint_of_nothing for point in points], dtype=torch.double)
+        return self._score(bind(self._program, self._values | dict(values)), tokens, lengths)
 
     @property
     def generates(self) -> bool:
@@ -230,20 +190,32 @@ class VectorizedProgram(EvaluatedModel):
     @cached_property
     def _log_joint_of_nothing(self) -> float:
         """The log-joint of the empty sequence: ``-inf`` unless a site speaks of it and none reads its padding."""
-        device = self._example[0].device
-        lengths = torch.tensor([0, 1], device=device)  # a sequence beside it, so that the program has a step to do
-        fills = [torch.full((2, 1), fill, device=device) for fill in range(min(2, self.alphabet_size))]
+        if not self.speaks_of_nothing:
+            return -torch.inf
+        tokens, lengths = self.beside_nothing
         with isolated(validate=False):
-            traces = [self._trace(self._bound, tokens, lengths) for tokens in fills]
-            spoken = [
-                [site for _, site in self._own_sites(trace) if not is_enumerated(site) and self._counts_for_first(site)]
-                for trace in traces
-            ]
-            read = [[self._first_value(site) for site in sites] for sites in spoken]
-            if not spoken[0] or any(not a.equal(b) for a, b in zip(read[0], read[-1], strict=True)):
-                return -torch.inf
-            totals = [float(self._score(self._bound, tokens, lengths)[0]) for tokens in fills]
+            totals = [float(self._score(self._bound, fill, lengths)[0]) for fill in tokens]
         return totals[0] if totals[0] == totals[-1] else -torch.inf
+
+    @cached_property
+    def speaks_of_nothing(self) -> bool:
+        """Whether a site speaks of the empty sequence, and all that do so say the same whatever its padding."""
+        tokens, lengths = self.beside_nothing
+        with isolated(validate=False):
+            traces = [self._trace(self._bound, fill, lengths) for fill in tokens]
+        spoken = [
+            [site for _, site in self._own_sites(trace) if not is_enumerated(site) and self._counts_for_first(site)]
+            for trace in traces
+        ]
+        read = [[self._first_value(site) for site in sites] for sites in spoken]
+        return bool(spoken[0]) and all(a.equal(b) for a, b in zip(read[0], read[-1], strict=True))
+
+    @property
+    def beside_nothing(self) -> tuple[Tensor, Tensor]:
+        """The empty sequence, with other padding each time, and one beside it, so that the program has a step to do."""
+        device = self._example[0].device
+        fills = torch.arange(min(2, self.alphabet_size), device=device)
+        return fills[:, None, None].expand(-1, 2, 1), torch.tensor([0, 1], device=device)
 
     def _counts_for_first(self, site: dict[str, Any]) -> bool:
         """Whether a site is not masked for the first sequence."""

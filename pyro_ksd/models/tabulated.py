@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import warnings
-from itertools import product
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.edits import Edits
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.distribution import PAD
+from pyro_ksd.models.distribution import PAD, subtract
 from pyro_ksd.models.local import FactorTable
 from pyro_ksd.neighborhoods import zs
 from pyro_ksd.sequences import Sequences
@@ -48,8 +48,7 @@ class TabulatedModel:
         if isinstance(order, bool) or not isinstance(order, int) or order < 1:
             raise ValueError(f"order: expected a number of at least 1, found {order!r}")
         self.model = model
-        self._order = order
-        table = self._tabulate()
+        table = tabulate(lambda words: model.log_joint(words)[None], model.alphabet_size, order)
         self._table = table if data is None or self._agrees(table, data) else None
         if self._table is None:
             warnings.warn(
@@ -80,22 +79,7 @@ class TabulatedModel:
         """``log p(y) - log p(x)`` for every edit, double ``[E]``, from the table where it holds."""
         if self._table is None:
             return self.model.log_ratio(sequences, edits)
-        return self._table.log_ratio(sequences, edits, None)
-
-    def _tabulate(self) -> FactorTable:
-        size, order = self.alphabet_size, self._order
-        words = [word for length in range(order + 2) for word in product(range(size), repeat=length)]
-        values = self.model.log_joint(Sequences.of(words, size)).tolist()
-        log_joint = dict(zip(words, values, strict=True))
-        nothing = log_joint[()]
-        log_joint[()] = 0.0
-        table = torch.full([size + 1] * (order + 1), -torch.inf, dtype=torch.double)
-        for word in words[1:]:
-            window = (size,) * (order + 1 - len(word)) + word
-            table[window] = log_joint[word] - log_joint[word[:-1]] if log_joint[word] > -torch.inf else -torch.inf
-        table[..., size] = 0.0  # the stop is part of every entry
-        table[(size,) * (order + 1)] = nothing
-        return FactorTable(table[None])
+        return self._table.log_ratio(sequences, edits)
 
     def _agrees(self, table: FactorTable, data: Sequences) -> bool:
         """Whether the table gives the log-joints of the sequences and of some of their edits."""
@@ -105,6 +89,33 @@ class TabulatedModel:
         picked = torch.randint(len(edits), (_NEIGHBORS * len(few),), generator=generator).unique().to(data.device)
         some = Sequences.cat([data, edits.select(picked).apply(few)])
         return torch.allclose(_log_joint(table, some), self.model.log_joint(some), rtol=_TOLERANCE, atol=_TOLERANCE)
+
+
+def tabulate(log_joint: Callable[[Sequences], Tensor], alphabet_size: int, order: int) -> FactorTable:
+    """The tables of ``K`` models of one order, from their log-joints of all sequences of up to ``order + 1`` symbols.
+
+    :param log_joint: gives the log-joints of ``W`` sequences under each model, ``[K, W]``.
+    """
+    size, width = alphabet_size, order + 1
+    words = [_words(size, length) for length in range(width + 1)]
+    nothing, *values = log_joint(Sequences.cat(words)).split(list(map(len, words)), 1)
+    table = torch.full([len(nothing)] + [size + 1] * width, -torch.inf, dtype=torch.double)
+    before = torch.zeros_like(nothing)
+    for length, own in enumerate(values, start=1):
+        entries = subtract(own, before.repeat_interleave(size, 1))
+        # Windows that are cut at the start of the sequence begin with boundary symbols.
+        windows: list[int | slice] = [slice(None), *[size] * (width - length), *[slice(size)] * length]
+        table[tuple(windows)] = entries.view(-1, *[size] * length)
+        before = own
+    table[..., size] = 0.0  # the stop is part of every entry
+    table.view(len(table), -1)[:, -1] = nothing[:, 0]
+    return FactorTable(table)
+
+
+def _words(size: int, length: int) -> Sequences:
+    """All sequences of a length, in ascending order."""
+    places = size ** torch.arange(length - 1, -1, -1)
+    return Sequences(torch.arange(size**length)[:, None] // places % size, torch.full((size**length,), length), size)
 
 
 def _log_joint(table: FactorTable, sequences: Sequences) -> Tensor:

@@ -21,6 +21,7 @@ from pyro_ksd.models import MarkovSequence
 from pyro_ksd.models.convert import as_model
 from pyro_ksd.models.parameters import posterior_draws
 from pyro_ksd.models.program import VectorizedProgram
+from pyro_ksd.models.several_programs import SeveralPrograms
 from pyro_ksd.neighborhoods import zs
 from pyro_ksd.sequences import Sequences
 
@@ -124,7 +125,7 @@ def test_parameters_belong_to_programs() -> None:
 def test_draws_all_at_once_and_one_by_one() -> None:
     model = VectorizedProgram(bayesian, DATA, point())
     draws = many(6)
-    found = VectorizedProgram(bayesian, DATA, point()).log_joint_draws(DATA, draws)
+    found = SeveralPrograms(model, draws).log_joints(DATA)
     assert found.shape == (6, 5)
     for i in range(6):
         torch.testing.assert_close(found[i], chain(point(i)).log_joint(DATA))
@@ -139,7 +140,7 @@ def test_draws_of_a_program_that_cannot_be_vectorized_come_one_by_one() -> None:
             raise AssertionError("not a probability")
         score(sequences, lengths, initial, moves)
 
-    found = VectorizedProgram(looks_at_values, DATA, point()).log_joint_draws(DATA, many(3))
+    found = SeveralPrograms(VectorizedProgram(looks_at_values, DATA, point()), many(3)).log_joints(DATA)
     for i in range(3):
         torch.testing.assert_close(found[i], chain(point(i)).log_joint(DATA))
 
@@ -156,7 +157,8 @@ def test_draws_of_an_enumerated_program() -> None:
                     pyro.sample(f"stop_{t}", bernoulli(), obs=stops(lengths, t))
 
     weights = torch.tensor([0.1, 0.5, 0.9], dtype=torch.double)
-    found = VectorizedProgram(mixture, DATA, {"weight": weights[0]}).log_joint_draws(DATA, {"weight": weights})
+    program = VectorizedProgram(mixture, DATA, {"weight": weights[0]})
+    found = SeveralPrograms(program, {"weight": weights}).log_joints(DATA)
     for i in range(3):
         alone = VectorizedProgram(mixture, DATA, {"weight": weights[i]}).log_joint(DATA)
         torch.testing.assert_close(found[i], alone)

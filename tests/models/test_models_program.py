@@ -84,7 +84,7 @@ def test_chunks_do_not_change_the_log_joints(monkeypatch: pytest.MonkeyPatch) ->
 def test_distinct_survives_a_collision_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "randint", lambda low, high, size, **_: torch.zeros(size, dtype=torch.long))
     data = Sequences.of([[0, 2], [1, 1], [2, 0], [1, 1], [0, 2]], SIZE)  # all rows have the same sum
-    first, inverse = distinct(data)
+    first, inverse = distinct(data.tokens)
     assert len(first) == 3
     assert [data.to_lists()[i] for i in first[inverse].tolist()] == data.to_lists()
 
