@@ -81,7 +81,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     main()
     assert (tmp_path / "perturbed_walk.nc").exists()
     assert (tmp_path / "perturbed_walk.png").exists()
-    assert "| probability to hold | KSD | MMD | LR, order 1 | LR, oracle |" in capsys.readouterr().out
+    assert "| probability to hold | KSD | KSD, ZS | MMD | LR, order 1 | LR, oracle |" in capsys.readouterr().out
 
 
 def test_every_published_figure_has_its_cell() -> None:
