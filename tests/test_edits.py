@@ -141,6 +141,16 @@ def test_select(case: tuple[list[list[int]], list[list[Splice]]], data: st.DataO
     assert some.num_sequences == len(rows)
 
 
+def test_within_counts_in_some_of_the_sequences() -> None:
+    data = Sequences.of(["ab", "b", "aab", "ba"])
+    edits = zs().edits(data)
+    some = edits.select(((edits.owner == 1) | (edits.owner == 2)).nonzero().squeeze(1))
+    rows = torch.tensor([1, 2])
+    within = some.within(rows)
+    assert within.num_sequences == 2
+    assert within.apply(data[rows]).to_lists() == some.apply(data).to_lists()
+
+
 def test_select_within_a_block() -> None:
     block = as_block([(0, 0, 1, [2]), (1, 1, 1, [0]), (0, 1, 1, [1])])
     for index in (torch.tensor([1, 2]), torch.tensor([False, True, True])):

@@ -37,7 +37,8 @@ def aligned_sum(x: Sequences, y: Sequences, compare: Callable[[Tensor, Tensor], 
 def equal_length_exp(distance: Tensor, x: Sequences, y: Sequences) -> Tensor:
     """``exp(-distance / ℓ)`` for pairs of the same length ``ℓ``, 0 for all others; overwrites ``distance [N, M]``."""
     length = x.lengths.clamp(min=1)[:, None]  # two empty sequences: exp(-0 / 1) = 1
-    return distance.div_(-length).exp_().mul_(x.lengths[:, None] == y.lengths)
+    value = distance.div_(-length).exp_()
+    return value if _one_length(x, y) else value.mul_(x.lengths[:, None] == y.lengths)
 
 
 def check_alphabets(x: Sequences, y: Sequences) -> None:
@@ -55,6 +56,11 @@ def check_alphabets(x: Sequences, y: Sequences) -> None:
 def longest(sequences: Sequences) -> int:
     """The number of symbols of the longest sequence, 0 if there is none."""
     return int(sequences.lengths.amax()) if len(sequences) else 0
+
+
+def _one_length(x: Sequences, y: Sequences) -> bool:
+    lengths = torch.cat([x.lengths, y.lengths])
+    return bool((lengths == lengths[:1]).all())
 
 
 def _one_hot_pays(x: Sequences, y: Sequences, width: int) -> bool:
@@ -79,9 +85,11 @@ def _by_one_hot(x: Sequences, y: Sequences, width: int, compare: Callable[[Tenso
 def _by_position(x: Sequences, y: Sequences, width: int, compare: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     total = torch.zeros(len(x), len(y), dtype=torch.double, device=x.device)
     step = max(1, _AT_ONCE // max(1, len(x) * len(y)))
-    inside_x, inside_y = x.mask, y.mask
+    whole, inside_x, inside_y = _one_length(x, y), x.mask, y.mask
     for begin in range(0, width, step):
         columns = slice(begin, min(begin + step, width))
         value = compare(x.tokens[:, None, columns], y.tokens[:, columns])
-        total += value.mul_(inside_x[:, None, columns] & inside_y[:, columns]).sum(-1)
+        if not whole:
+            value.mul_(inside_x[:, None, columns] & inside_y[:, columns])
+        total += value.sum(-1)
     return total

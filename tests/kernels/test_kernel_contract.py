@@ -142,6 +142,18 @@ def test_stein_matrix_equals_the_matrix_of_all_neighbors(name: str) -> None:
     assert len(matrix) == 5
 
 
+def test_several_weights_at_once_give_what_each_gives(name: str) -> None:
+    kernel, x = KERNELS[name][0], data(9, num=5, longest=4)
+    edits = zs().edits(x)
+    weights = torch.rand(3, len(edits), dtype=torch.double, generator=torch.Generator().manual_seed(1))
+    weights[0, edits.owner == 2] = 0.0
+    weights[2] = 0.0
+    found = kernel.stein_each(x, edits, weights, max_bytes=2**12)
+    assert len(found) == 3
+    for matrix, own in zip(found, weights, strict=True):
+        torch.testing.assert_close(matrix.dense(), kernel.stein(x, edits, own).dense(), rtol=1e-12, atol=1e-12)
+
+
 def test_features_agree_with_the_gram(name: str) -> None:
     kernel, _ = KERNELS[name]
     x = data(8)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pyro_ksd.models import LinearChainMRF, MarkovSequence
 from pyro_ksd.models.convert import as_model
-from pyro_ksd.models.tabulated import TabulatedModel
+from pyro_ksd.models.tabulated import TabulatedModel, tabulate
 from pyro_ksd.neighborhoods import DoubleSubstitutions, zs
 from pyro_ksd.sequences import Sequences
 
@@ -47,6 +47,21 @@ def test_table_gives_the_ratios_of_the_program(program: Any, order: int) -> None
         torch.testing.assert_close(finite(model.log_ratio(data, edits)), finite(expected), rtol=0, atol=1e-9)
     assert model.is_local
     torch.testing.assert_close(model.log_joint(data), program_model.log_joint(data))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_tables_of_several_models(order: int) -> None:
+    probs = programs.simplex(4, *[SIZE + 1] * (order + 1))
+    models = [MarkovSequence(own, order=order) for own in probs]
+    table = tabulate(lambda words: torch.stack([model.log_joint(words) for model in models]), SIZE, order)
+    assert len(table) == 4
+    expected = torch.stack([model.log_ratio(DATA, EDITS) for model in models])
+    torch.testing.assert_close(table.log_ratios(DATA, EDITS), expected, rtol=1e-10, atol=1e-10)
+    which = torch.tensor([3, 0, 2, 2, 1, 0])
+    found = table.log_ratio(DATA, EDITS, rows=which)
+    torch.testing.assert_close(found, expected.gather(0, which[EDITS.owner][None])[0], rtol=1e-10, atol=1e-10)
+    joint = torch.stack([models[k].log_joint(DATA[row : row + 1])[0] for row, k in enumerate(which.tolist())])
+    torch.testing.assert_close(table.log_joint(DATA.padded(-1), which), joint, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Posterior draws that are looked at together give what each of them gives alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+from pyro import poutine
+from torch import Tensor
+
+from pyro_ksd import HiddenMarkovSequence, MarkovSequence, Sequences
+from pyro_ksd.bootstrap import seeded
+from pyro_ksd.features import largest_score, scores
+from pyro_ksd.kernels import ContiguousKernel, HammingKernel
+from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.models.base import SequenceModel, model_from
+from pyro_ksd.models.convert import as_model
+from pyro_ksd.models.draws import ModelDraws
+from pyro_ksd.neighborhoods import zs
+from pyro_ksd.predictive import posterior_predictive
+from pyro_ksd.statistics import u_statistic
+from pyro_ksd.stein import stein_matrices
+from pyro_ksd.views import View, default_views
+
+SIZE, STATES, DRAWS = 3, 2, 3
+STOP = torch.tensor(0.3, dtype=torch.double)
+DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]], SIZE)
+
+
+def simplex(*shape: int, seed: int = 0) -> Tensor:
+    values = torch.rand(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(seed)) + 0.2
+    return values / values.sum(-1, keepdim=True)
+
+
+def prior(name: str, *shape: int) -> Tensor:
+    return pyro.sample(name, dist.Dirichlet(torch.ones(*shape, dtype=torch.double)).to_event(len(shape) - 1))
+
+
+CHAIN = {"initial": simplex(DRAWS, SIZE), "moves": simplex(DRAWS, SIZE, SIZE, seed=1)}
+HIDDEN = {
+    "start": simplex(DRAWS, STATES),
+    "moves": simplex(DRAWS, STATES, STATES, seed=2),
+    "emit": simplex(DRAWS, STATES, SIZE, seed=3),
+}
+
+
+def drawn(law: Any, count: int) -> tuple[Tensor, Tensor]:
+    found = law.draw(count)
+    return found.tokens, found.lengths
+
+
+def chain(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+    """A step at a time; the empty sequence is impossible."""
+    initial, moves = prior("initial", SIZE), prior("moves", SIZE, SIZE)
+    if num_sequences is not None:
+        return drawn(MarkovSequence.from_transitions(initial, moves, STOP), num_sequences)
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                law = initial if t == 0 else moves[sequences[:, t - 1]]
+                pyro.sample(f"x_{t}", dist.Categorical(law), obs=sequences[:, t])
+                pyro.sample(f"stop_{t}", dist.Bernoulli(STOP), obs=(lengths == t + 1).double())
+    return None
+
+
+def chain_that_looks(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+    """The same with control flow that depends on the lengths, so that the draws cannot run at once."""
+    if num_sequences is None and int(lengths.max()) > sequences.shape[1]:
+        raise AssertionError("longer than its tokens")
+    return chain(sequences, lengths, num_sequences)
+
+
+def length_first(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+    """A law of the length that allows empty sequences, then symbols, all of them in one site."""
+    initial = prior("initial", SIZE)
+    rate = 1 + initial[0]
+    if num_sequences is not None:
+        lengths = dist.Poisson(rate).sample((num_sequences,)).long()
+        return dist.Categorical(initial).sample((num_sequences, max(1, int(lengths.max())))), lengths
+    count, width = sequences.shape
+    inside = torch.arange(width) < lengths[:, None]
+    with pyro.plate("sequences", count, dim=-2):
+        pyro.sample("length", dist.Poisson(rate), obs=lengths[:, None].double())
+        with pyro.plate("steps", width, dim=-1), poutine.mask(mask=inside):
+            pyro.sample("x", dist.Categorical(initial), obs=sequences)
+    return None
+
+
+def hidden(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+    """Hidden states that are summed out."""
+    start, moves, emit = prior("start", STATES), prior("moves", STATES, STATES), prior("emit", STATES, SIZE)
+    if num_sequences is not None:
+        return drawn(HiddenMarkovSequence(start, moves, emit, STOP.expand(STATES)), num_sequences)
+    with pyro.plate("sequences", len(lengths), dim=-1):
+        state = None
+        for t in pyro.markov(range(sequences.shape[1])):
+            with poutine.mask(mask=t < lengths):
+                law = start if state is None else moves[state]
+                state = pyro.sample(f"z_{t}", dist.Categorical(law), infer={"enumerate": "parallel"})
+                pyro.sample(f"x_{t}", dist.Categorical(emit[state]), obs=sequences[:, t])
+                pyro.sample(f"stop_{t}", dist.Bernoulli(STOP), obs=(lengths == t + 1).double())
+    return None
+
+
+def loop() -> None:
+    """One sequence at a time."""
+    law, moves = prior("initial", SIZE), prior("moves", SIZE, SIZE)
+    stop, t = False, 0
+    while not stop:
+        x = pyro.sample(f"x_{t}", dist.Categorical(law))
+        stop = pyro.sample(f"stop_{t}", dist.Bernoulli(STOP))
+        law, t = moves[x], t + 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program with draws of its parameters."""
+
+    program: Callable[..., Any]
+    values: dict[str, Tensor] = field(default_factory=lambda: CHAIN)
+    options: dict[str, int] = field(default_factory=dict)
+
+    def draws(self) -> ModelDraws:
+        return ModelDraws(self.program, DATA, self.values, **self.options)
+
+    def alone(self, index: int) -> SequenceModel:
+        """The model of one draw, without anything that serves several of them, and without a table."""
+        point = {name: value[index] for name, value in self.values.items()}
+        return as_model(self.program, DATA, parameters=point)
+
+
+CASES = {
+    "chain": Case(chain),
+    "chain, order 1": Case(chain, options={"order": 1}),
+    "chain, order 2": Case(chain, options={"order": 2}),
+    "chain that looks": Case(chain_that_looks),
+    "length first": Case(length_first, {"initial": CHAIN["initial"]}),
+    "hidden": Case(hidden, HIDDEN),
+    "loop": Case(loop),
+    "loop, order 1": Case(loop, options={"order": 1}),
+}
+FEW_AT_ONCE = {  # every limit of what is done at once, such that it is met
+    "pyro_ksd.predictive._EDITS": 200,
+    "pyro_ksd.jumps.EDITS_PER_CHUNK": 50,
+    "pyro_ksd.models.evaluated._EDITS": 40,
+    "pyro_ksd.models.several_programs._AT_ONCE": 32,
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[str(request.param)]
+
+
+@pytest.fixture(params=["much at once", "few at once", "each draw alone"])
+def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "few at once":
+        for name, limit in FEW_AT_ONCE.items():
+            monkeypatch.setattr(name, limit)
+    if request.param == "each draw alone":
+        monkeypatch.setattr("pyro_ksd.models.several_programs._FEW", 0)
+
+
+def same(found: Tensor, expected: Tensor) -> None:
+    assert found.dtype == torch.double
+    torch.testing.assert_close(found, expected.double(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.usefixtures("limits")
+def test_models_together_are_the_models_alone(case: Case) -> None:
+    draws = case.draws()
+    together, alone = draws.together, [case.alone(index) for index in range(DRAWS)]
+    assert len(together) == len(draws) == DRAWS
+    data = Sequences.cat([DATA, Sequences.of([[]], SIZE)]) if case.program is length_first else DATA
+    edits = zs().edits(data)
+    same(together.log_joints(data), torch.stack([model.log_joint(data) for model in alone]))
+    same(together.log_ratios(data, edits), torch.stack([model.log_ratio(data, edits) for model in alone]))
+    stack = Sequences.cat([data[[4 - k, (3 * k) % 5]] for k in range(DRAWS)])
+    model, around = draws.stacked(2), zs().edits(stack)
+    found, ratio = model.log_joint(stack), model.log_ratio(stack, around)
+    for k in range(DRAWS):
+        rows = slice(2 * k, 2 * k + 2)
+        same(found[rows], alone[k].log_joint(stack[rows]))
+        same(model_from(model, 2 * k).log_joint(stack[rows]), found[rows])
+        own = (around.owner // 2 == k).nonzero().squeeze(1)
+        same(ratio[own], alone[k].log_ratio(stack, around.select(own)))
+
+
+def test_empty_sequences_have_the_log_joints_of_each_draw() -> None:
+    empty = Sequences.of([[], [0], []], SIZE)
+    which = torch.tensor([2, 0, 1])
+    found = CASES["length first"].draws().together.log_joint_each(empty, which)
+    rates = 1 + CHAIN["initial"][:, 0]
+    same(found[[0, 2]], -rates[[2, 1]])
+    assert CASES["chain"].draws().together.log_joint_each(empty, which)[[0, 2]].tolist() == [-math.inf] * 2
+
+
+def views() -> list[View]:
+    """With and without features, with and without names, sums and multiples; two operators."""
+    content, start, length = default_views(zs(locations=2))[2:]
+    operator = content.operator
+    return [
+        content,
+        start,
+        length,
+        View("range", operator, ContiguousKernel(1, 3)),
+        View("sum", operator, ContiguousKernel(1) + 2.0 * ContiguousKernel(2)),
+        View("Hamming", operator, HammingKernel()),
+        View("tail", length.operator, 3.0 * HammingKernel()),
+    ]
+
+
+@pytest.mark.usefixtures("limits")
+@pytest.mark.parametrize("name", ["chain", "chain, order 1", "length first"])
+def test_statistics_of_all_draws_are_those_of_each(name: str) -> None:
+    case = CASES[name]
+    chosen, n = views(), len(DATA)
+    found = posterior_predictive(case.draws(), DATA, chosen, list("abc"), seed=3)
+    generator = seeded(3, DATA.device)
+    assert found.realized.shape == found.replicated.statistic.shape == (DRAWS, len(chosen))
+    for index, model in enumerate(case.draws()):
+        replicate, alone = model.draw(n, generator), case.alone(index)
+        same(found.realized[index], torch.stack([u_statistic(m) for m in stein_matrices(alone, DATA, chosen)]))
+        matrices = stein_matrices(alone, replicate, chosen)
+        same(found.replicated.statistic[index], torch.stack([u_statistic(m) for m in matrices]))
+        for view, matrix, extreme in zip(chosen, matrices, found.replicated.extreme[index], strict=True):
+            if isinstance(matrix, FeatureMatrix) and view.kernel.feature_kind:
+                total, spread = scores(matrix)
+                same(extreme, largest_score(total[None], spread[None])[0])
+            else:
+                assert extreme.isnan()
+    for v, place in enumerate(found.places):
+        same(place.contribution.sum(), found.realized[:, v].mean())
+
+
+def test_replicates_that_the_program_itself_calls_impossible_are_shown_with_the_site() -> None:
+    def forgets(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+        weight = pyro.sample("weight", dist.Beta(torch.tensor(1.0).double(), 1.0))
+        if num_sequences is not None:
+            return torch.ones(num_sequences, 1, dtype=torch.long), torch.ones(num_sequences, dtype=torch.long)
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", -weight * lengths)
+            pyro.factor("ban", torch.where((sequences == 1).any(1), -math.inf, 0.0))
+        return None
+
+    data = Sequences.of([[0, 2], [2], [0]], SIZE)
+    draws = ModelDraws(forgets, data, {"weight": torch.tensor([0.4, 0.5]).double()})
+    with pytest.raises(ValueError, match=r"probability zero to 6 of 6 sequences: sequence 0, \[1\], at site ban; "):
+        posterior_predictive(draws, data, default_views(), list("abc"))
+
+
+@pytest.mark.parametrize("bad", [math.nan, -math.inf])
+def test_data_that_one_draw_cannot_score_are_shown_with_the_site(bad: float) -> None:
+    def factor(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+        worth = pyro.sample("worth", dist.Normal(torch.tensor(0.0).double(), 1.0))
+        if num_sequences is not None:
+            return torch.zeros(num_sequences, 1, dtype=torch.long), torch.ones(num_sequences, dtype=torch.long)
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("worths", worth * lengths)
+        return None
+
+    draws = ModelDraws(factor, DATA, {"worth": torch.tensor([-1.0, -2.0, bad]).double()})
+    with pytest.raises(ValueError, match="worths"):
+        posterior_predictive(draws, DATA, default_views(), list("abc"))
