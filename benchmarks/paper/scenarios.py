@@ -34,8 +34,8 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "Hamming": lambda _: HammingKernel(),
     "cyclic Gaussian": lambda _: CyclicGaussianKernel(),
 }
-_SCALE, _SLOW_SCALE, _QUICK_SCALE = Scale(400, 2000), Scale(400, 1000), Scale(3, 20, 19)
-_BOOTSTRAP = "parametric, 100 of a pool of 2,000 draws (1,000 for kernels without features)"
+_SCALE, _SLOW_SCALE, _QUICK_SCALE = Scale(400, 5000), Scale(400, 1000), Scale(3, 20, 19)
+_BOOTSTRAP = "parametric, 100 of a pool of 5,000 draws (1,000 for kernels without features)"
 
 
 @dataclass(frozen=True)
