@@ -9,6 +9,7 @@ from benchmarks.paper.mrf import MRF_CONCENTRATION, MRF_SIZE
 from benchmarks.paper.perturbed import LENGTH, LONG_SEQUENCES, LONG_SEQUENCES_TEXT, PERTURBED_WALK
 from benchmarks.paper.scenarios import (
     BALANCING,
+    MMD_ONE_SAMPLE,
     REDRAWN,
     RING_KERNEL,
     SCENARIOS_CSK,
@@ -24,6 +25,7 @@ _ALL = (
     SCENARIOS_TEXT,
     RING_KERNEL,
     REDRAWN,
+    MMD_ONE_SAMPLE,
     SYMBOLS,
     BALANCING,
     PERTURBED_WALK,

@@ -177,6 +177,7 @@ _BODIES: dict[str, Callable[[xr.Dataset], str]] = {
     "scenarios_csk": scenario_tables,
     "scenarios_hamming": scenario_tables,
     "redrawn": spread_table,
+    "mmd_one_sample": spread_table,
     "symbols": symbol_table,
     "balancing": balancing_table,
 }

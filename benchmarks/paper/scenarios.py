@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from benchmarks.paper.experiment import Cell, Experiment
 from benchmarks.paper.figures import LEGEND, finish, line
 from benchmarks.paper.results import PUBLISHED, rates, standard_errors
-from benchmarks.paper.testing import MMDTest, Scale, SteinTest, Test, rejections
+from benchmarks.paper.testing import MMDTest, OneSampleMMDTest, Scale, SteinTest, Test, rejections
 from benchmarks.scenario_models import Scenario, redrawn, scenarios, text_variants
 from pyro_ksd.kernels import ContiguousKernel, CyclicGaussianKernel, HammingKernel, Kernel
 from pyro_ksd.neighborhoods import InsertionsDeletions, Neighborhood, Substitutions, zs
@@ -43,7 +43,7 @@ class Spec:
     """What a test is made of.
 
     :param kernel: one of :data:`KERNELS`.
-    :param family: one of :data:`FAMILIES`, or ``"MMD"``.
+    :param family: one of :data:`FAMILIES`, ``"MMD"``, or ``"MMD, one sample"`` for a sample that serves all data sets.
     :param locations: how many locations from the end are edited, ``J``; ``None`` for all.
     :param radius: how far away a symbol's substitutes may be on the ring of symbols, ``d``; ``None`` for all.
     """
@@ -60,10 +60,12 @@ class Spec:
             f"{self.kernel} MMD" if self.family == "MMD" else f"{self.kernel} {self.family} J={_number(self.locations)}"
         )
 
-    def test(self, scenario: Scenario) -> Test:
+    def test(self, scenario: Scenario, generator: torch.Generator) -> Test:
         kernel = KERNELS[self.kernel](scenario.ngram)
         if self.family == "MMD":
             return MMDTest(kernel)
+        if self.family == "MMD, one sample":
+            return OneSampleMMDTest(kernel, scenario.model.draw(MMDTest.num_samples, generator))
         neighborhood = FAMILIES[self.family](self.locations)
         if self.radius is not None and isinstance(neighborhood, Substitutions):
             neighborhood = replace(neighborhood, symbols=self.radius)
@@ -91,7 +93,7 @@ class ScenarioJob:
 
     def measure(self, generator: torch.Generator) -> list[Cell]:
         scenario = self.source(generator)[self.index]
-        tests = {name: spec.test(scenario) for name, spec in self.specs}
+        tests = {name: spec.test(scenario, generator) for name, spec in self.specs}
         laws = {scenario.name: scenario.data_model}
         size = scenario.num_sequences
         return rejections(scenario.model, laws, size, lambda _: tests, self.scale, generator, self.repetition)
@@ -159,6 +161,13 @@ def _redrawn_jobs(quick: bool) -> list[ScenarioJob]:
         ScenarioJob(redrawn, index, group, scale, repetition)
         for index, repetition in product(range(1 if quick else 6), range(2 if quick else 20))
     ]
+
+
+def _one_sample_jobs(quick: bool) -> list[ScenarioJob]:
+    group = (("CSK MMD", Spec("CSK", "MMD, one sample")),)
+    scale = _QUICK_SCALE if quick else Scale(100, 500)
+    found = product((2,) if quick else range(len(scenarios())), range(2 if quick else 20))
+    return [ScenarioJob(_published, index, group, scale, repetition) for index, repetition in found]
 
 
 def _symbol_specs(quick: bool) -> list[tuple[str, Spec]]:
@@ -294,6 +303,15 @@ REDRAWN = Experiment(
     axis="scenario",
     jobs=_redrawn_jobs,
     settings={**_COMMON, "models": "20 draws", "runs": 100, "bootstrap": "parametric, 100 of a pool of 500 draws"},
+    draw=_draw_bars,
+    published=_table_of("CSK"),
+)
+MMD_ONE_SAMPLE = Experiment(
+    name="mmd_one_sample",
+    title="An MMD whose sample of the model is drawn once",
+    axis="scenario",
+    jobs=_one_sample_jobs,
+    settings={**_COMMON, "samples": 20, "runs": 100, "bootstrap": "parametric, 100 of a pool of 500 draws"},
     draw=_draw_bars,
     published=_table_of("CSK"),
 )

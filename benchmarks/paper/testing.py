@@ -86,6 +86,18 @@ class MMDTest:
 
 
 @dataclass(frozen=True, eq=False)
+class OneSampleMMDTest:
+    """The maximum mean discrepancy from a sample of the model that serves all data sets."""
+
+    kernel: Kernel
+    sample: Sequences
+
+    def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
+        sets = len(data) // size
+        return mmd_squared(self.kernel, data, Sequences.cat([self.sample] * sets), sets)
+
+
+@dataclass(frozen=True, eq=False)
 class LikelihoodRatioTest:
     """The likelihood ratio of the model and an alternative.
 
