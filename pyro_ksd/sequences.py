@@ -122,12 +122,15 @@ class Sequences:
         if alphabet is None:
             alphabet = _infer_alphabet(symbols)
         codes = None if isinstance(alphabet, int) else {symbol: code for code, symbol in enumerate(alphabet)}
-        width = max(map(len, symbols))
-        tokens = torch.zeros(len(rows), width, dtype=torch.long)
-        for row, sequence in enumerate(symbols):
-            coded = [_code(symbol, codes, alphabet, row, position) for position, symbol in enumerate(sequence)]
-            tokens[row, : len(coded)] = torch.tensor(coded, dtype=torch.long)
         lengths = torch.tensor([len(sequence) for sequence in symbols])
+        inside = torch.arange(int(lengths.max())) < lengths[:, None]
+        coded = [
+            _code(symbol, codes, alphabet, row, position)
+            for row, sequence in enumerate(symbols)
+            for position, symbol in enumerate(sequence)
+        ]
+        tokens = torch.zeros(inside.shape, dtype=torch.long)
+        tokens[inside] = torch.tensor(coded, dtype=torch.long)
         return cls(tokens.to(device), lengths.to(device), alphabet)
 
     @classmethod
