@@ -196,6 +196,18 @@ class Sequences:
         width = int(self.lengths.max()) if len(self) else 0
         return self.derived(self.tokens[:, :width], self.lengths)
 
+    def over(self, alphabet: int | Iterable[Hashable]) -> Sequences:
+        """The same codes as symbols of another alphabet of the same size, for what a model drew.
+
+        >>> Sequences.of([[0, 2], [1]], 3).over("abc").to_lists()
+        [['a', 'c'], ['b']]
+        """
+        symbols = _as_alphabet(alphabet)
+        found = symbols if isinstance(symbols, int) else len(symbols)
+        if found != self.alphabet_size:
+            raise ValueError(f"expected an alphabet of {self.alphabet_size} symbols, found one of {found}")
+        return Sequences(self.tokens, self.lengths, symbols)
+
     @property
     def alphabet_size(self) -> int:
         """The number of symbols ``S``."""

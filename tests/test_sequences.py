@@ -512,3 +512,17 @@ def test_split_keeps_every_sequence_once() -> None:
 def test_split_leaves_sequences_in_both_parts(fraction: float) -> None:
     with pytest.raises(ValueError, match=f"leaves sequences in both parts, found {fraction} of 3"):
         split(["a", "b", "ab"], fraction)
+
+
+def test_over_another_alphabet_keeps_the_codes() -> None:
+    data = Sequences.of([[0, 2], [1], []], 3)
+    found = data.over("abc")
+    assert found.tokens.equal(data.tokens)
+    assert found.lengths.equal(data.lengths)
+    assert found.alphabet == ("a", "b", "c")
+    assert found.over(3).alphabet == 3
+
+
+def test_over_an_alphabet_of_another_size() -> None:
+    with pytest.raises(ValueError, match="expected an alphabet of 3 symbols, found one of 2"):
+        Sequences.of([[0, 2]], 3).over("ab")
