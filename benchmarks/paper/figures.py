@@ -19,14 +19,14 @@ LEGEND: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "
 _MARKERS = "osD^vPX*<>"
 
 
-def curves(result: xr.Dataset) -> Figure:
+def curves(result: xr.Dataset, top: float = 1.0) -> Figure:
     """The rate of every test against what is varied, with bars of two standard errors; open marks are published."""
     figure, axes = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
     rate, error = rates(result), standard_errors(result)
     x = np.asarray(result["point"].values, dtype=float)
     for index, test in enumerate(result["test"].values):
         line(axes, x, rate.sel(test=test), error.sel(test=test), str(test), index, result["published"].sel(test=test))
-    finish(axes, str(result["point"].attrs["long_name"]))
+    finish(axes, str(result["point"].attrs["long_name"]), top)
     return figure
 
 

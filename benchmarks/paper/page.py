@@ -66,7 +66,8 @@ those of the numbers: [](discrepancies.md)."""
 def _section(result: xr.Dataset, body: Callable[[xr.Dataset], str]) -> str:
     settings = json.loads(result.attrs["settings"])
     shown = "; ".join(f"{key}: {value}" for key, value in settings.items() if key != "quick")
-    name = result.attrs["experiment"]
+    name, workers = result.attrs["experiment"], int(result.attrs["workers"])
+    processes = "1 process" if workers == 1 else f"{workers} processes"
     return f"""({name})=
 ## {result.attrs["title"]}
 
@@ -74,7 +75,7 @@ def _section(result: xr.Dataset, body: Callable[[xr.Dataset], str]) -> str:
 
 {body(result)}
 
-`python -m benchmarks.paper {name}`: {result.attrs["minutes"]:.0f} minutes with {result.attrs["workers"]} processes. \
+`python -m benchmarks.paper {name}`: {result.attrs["minutes"]:.0f} minutes with {processes}. \
 {shown}."""
 
 
@@ -134,7 +135,8 @@ def spread_table(result: xr.Dataset) -> str:
             )
         rows.append(row)
     head = [result["point"].attrs["long_name"], *map(str, result["test"].values)]
-    return f"Mean [smallest, largest] rate of {result.sizes['repetition']} draws.\n\n{markdown(head, rows)}"
+    shown = f"Mean [smallest, largest] rate of {result.sizes['repetition']} draws, the points of the picture."
+    return f"{shown}\n\n{markdown(head, rows)}"
 
 
 def symbol_table(result: xr.Dataset) -> str:

@@ -232,7 +232,7 @@ def _draw_symbols(result: xr.Dataset) -> Figure:
 
 
 def _draw_bars(result: xr.Dataset) -> Figure:
-    """The rate of each test in each scenario; open marks are published."""
+    """The rate of each test in each scenario, and small points for repetitions; open marks are published."""
     rate, error = rates(result), standard_errors(result)
     figure, axes = plt.subplots(figsize=(11, 4.8), layout="constrained")
     x = np.arange(result.sizes["point"])
@@ -241,6 +241,9 @@ def _draw_bars(result: xr.Dataset) -> Figure:
         shift = (index - (len(tests) - 1) / 2) * 0.7 / len(tests)
         theirs = result["published"].sel(test=test)
         line(axes, x + shift, rate.sel(test=test), error.sel(test=test), str(test), index, theirs, linestyle="")
+        if result.sizes["repetition"] > 1:
+            each = (result["rejected"] / result["runs"]).sel(test=test).transpose("point", "repetition")
+            axes.plot(x + shift, each, ".", color=f"C{index}", alpha=0.3, markersize=4)
     axes.set_xticks(x, list(map(str, result["point"].values)), rotation=35, ha="right")
     finish(axes, "")
     return figure

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -57,5 +58,5 @@ WILD_LEVEL = Experiment(
         "bootstrap": "wild, 500 draws",
         "runs": 2000,
     },
-    draw=curves,
+    draw=partial(curves, top=0.15),
 )
