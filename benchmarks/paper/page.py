@@ -106,10 +106,10 @@ def _outside(far: xr.DataArray) -> str:
     )
     spread = float((far**2).mean() ** 0.5)
     return (
-        f"In standard errors they are off by: {listed}. Over all cells the root mean square is {spread:.2f}; it would be "
-        "1 if the rates of the paper and ours differed by binomial chance alone. What else there is: the runs of a cell "
-        "here share a pool of null draws, and those of the paper may share their null draws, or the sample of the MMD, "
-        "too, so that a whole cell is shifted. [](#mmd_one_sample) shows how far."
+        f"In standard errors they are off by: {listed}. Over all cells the root mean square is {spread:.2f}; it would "
+        "be 1 if the rates of the paper and ours differed by binomial chance alone. What else there is: the runs of a "
+        "cell here share a pool of null draws, and those of the paper may share their null draws, or the sample of the "
+        "MMD, too, so that a whole cell is shifted. [](#mmd_one_sample) shows how far."
     )
 
 
