@@ -34,7 +34,7 @@ def ksd_check(
     model: Any,
     data: Any,
     *,
-    views: Sequence[str | View] | None = None,
+    views: str | View | Sequence[str | View] | None = None,
     neighborhood: Neighborhood | None = None,
     balancing: str | Balancing | None = None,
     parameters: Mapping[str, Tensor] | None = None,
@@ -77,8 +77,8 @@ def ksd_check(
     :param bootstrap: where the null draws come from. ``"parametric"`` draws data sets from the model and has the exact
         level; ``"wild"`` needs no samples and is right for large data; ``"auto"`` is parametric where the model can be
         sampled and there are fewer than 100 sequences.
-    :param num_bootstrap: the number of null draws. The smallest p-value is ``1 / (num_bootstrap + 1)``: take more for a
-        smaller level.
+    :param num_bootstrap: the number ``B`` of null draws. The smallest p-value of a view is ``1 / (B + 1)``, and that of
+        all ``V`` views together up to ``V / (B + 1)`` where only one sees a fault: take more for a smaller level.
     :param level: the p-value up to which the verdict is that the model does not fit.
     :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
         ``8 n²`` bytes a view.

@@ -34,7 +34,7 @@ def ksd_compare(
     models: Mapping[str, Any],
     data: Any,
     *,
-    views: Sequence[str | View] | None = None,
+    views: str | View | Sequence[str | View] | None = None,
     neighborhood: Neighborhood | None = None,
     balancing: str | Balancing | None = None,
     parameters: Mapping[str, Mapping[str, Tensor]] | None = None,
@@ -114,6 +114,8 @@ def ksd_compare(
         for name, model in models.items()
         if not isinstance(model, SequenceModel) and not has_length_law(ready[name], sequences)
     ]
+    if isinstance(views, str | View):
+        views = [views]
     if no_lengths and neighborhood is None and (views is None or any(isinstance(view, str) for view in views)):
         warnings.warn(f"{_listed(no_lengths)}: {NO_LENGTH_LAW}", UserWarning, stacklevel=2)
         neighborhood = Substitutions()

@@ -22,8 +22,9 @@ def dataset(container: Any, group: str) -> xr.Dataset:
     :raises ValueError: if it has no such group.
     """
     if not has_group(container, group):
+        source = "ksd_check(..., posterior=...)" if group == "ksd_ppc" else "ksd_check"
         raise ValueError(
-            f"expected a check with the group {group!r}, found {groups_of(container)}; give what ksd_check gave"
+            f"expected a check with the group {group!r}, found {groups_of(container)}; give what {source} gave"
         )
     found = container[group]
     return _with_plain_strings(found.to_dataset() if isinstance(found, xr.DataTree) else found)
@@ -112,7 +113,10 @@ def groups_of(container: Any) -> list[str]:
         return list(container.children)
     if callable(getattr(container, "groups", None)):
         return list(container.groups())
-    raise ValueError(f"expected an xarray.DataTree or an arviz.InferenceData, found {type(container).__name__}")
+    raise ValueError(
+        f"expected an xarray.DataTree or an arviz.InferenceData, found {type(container).__name__}; "
+        "open a file with xarray.open_datatree(path)"
+    )
 
 
 def _family(group: str) -> str:

@@ -21,7 +21,7 @@ or a law of the length,
 
 
 def views_to_check(
-    views: Sequence[str | View] | None,
+    views: str | View | Sequence[str | View] | None,
     neighborhood: Neighborhood | None,
     balancing: str | Balancing | None,
     lengths: bool,
@@ -32,6 +32,8 @@ def views_to_check(
     :param lengths: whether the model says how long a sequence is.
     :param suited: the edits that suit the model, if it is one that says so; the neighborhood where none is given.
     """
+    if isinstance(views, str | View):
+        views = [views]
     own = [view for view in views or [] if isinstance(view, View)]
     if views is not None and len(own) == len(views):
         if neighborhood is not None or balancing is not None:
@@ -63,6 +65,8 @@ def check_keeps_length(views: Sequence[View], sequences: Sequences) -> None:
 
 def as_sequences(data: Any, model: Any) -> Sequences:
     """The data; integers are codes of the model's symbols, also those that the data lack."""
+    if isinstance(data, SequenceModel) or callable(data):
+        raise ValueError(f"data: expected sequences, found {type(data).__name__}; the model comes first, then the data")
     found = Sequences.of(data)
     if isinstance(data, Sequences) or not isinstance(model, SequenceModel) or not isinstance(found.alphabet, int):
         return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -30,6 +31,8 @@ class Sequences:
     (('A', 'C', 'G', 'T'), [3, 1, 2])
     >>> data.to_lists()
     [['A', 'C', 'G'], ['T'], ['G', 'G']]
+    >>> Sequences.of(["AC", "GG"], "ACGT")
+    Sequences(2 over ('A', 'C', 'G', 'T'): ['A', 'C'], ['G', 'G'])
     """
 
     tokens: Tensor
@@ -99,6 +102,8 @@ class Sequences:
         if not isinstance(data, Tensor | Iterable) or isinstance(data, Mapping):
             raise ValueError(f"expected a list of sequences or a padded array, found {type(data).__name__}")
         fixed = None if alphabet is None else _as_alphabet(alphabet)
+        if isinstance(data, pd.DataFrame):
+            _check_table(data)
         is_array = hasattr(data, "dtype") or hasattr(data, "dtypes")  # a pandas table has dtypes
         array = data if isinstance(data, Tensor) else (np.asarray(data) if is_array else None)
         if array is not None and array.ndim == 2:
@@ -119,6 +124,11 @@ class Sequences:
         if not rows:
             raise ValueError("expected at least one sequence, found an empty data set")
         symbols = [_symbols(row, index) for index, row in enumerate(rows)]
+        if alphabet is None and _seem_padded(symbols):
+            raise ValueError(
+                "found lists of one length with -1 only at their ends, which seems to be padding; give it as an array, "
+                "Sequences.of(numpy.array(rows), pad=-1), or, if -1 is a symbol, state alphabet="
+            )
         if alphabet is None:
             alphabet = _infer_alphabet(symbols)
         codes = None if isinstance(alphabet, int) else {symbol: code for code, symbol in enumerate(alphabet)}
@@ -174,6 +184,10 @@ class Sequences:
             rows = [tensor[i, : lengths[i]].tolist() for i in range(len(tensor))]
             return cls._from_rows(rows, alphabet, str(tensor.device))
         return cls(tokens, lengths, alphabet)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self[:3].to_lists()))
+        return f"Sequences({len(self)} over {_shown(self.alphabet)}: {shown}{', ...' if len(self) > 3 else ''})"
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -311,11 +325,11 @@ def split(data: Any, fraction: float = 0.5, *, seed: int = 0) -> tuple[Sequences
     (2, 3, True)
     """
     sequences = Sequences.of(data)
-    count = round(fraction * len(sequences))
-    if not 0 < count < len(sequences):
+    if not isinstance(fraction, int | float) or not 0 < round(fraction * len(sequences)) < len(sequences):
         raise ValueError(
             f"fraction: expected a share that leaves sequences in both parts, found {fraction} of {len(sequences)}"
         )
+    count = round(fraction * len(sequences))
     order = torch.randperm(len(sequences), generator=torch.Generator().manual_seed(seed)).to(sequences.device)
     return sequences[order[:count]], sequences[order[count:]]
 
@@ -392,17 +406,36 @@ def _strip(rows: list[list[Any]], lengths: Any, pad: Any) -> list[list[Any]]:
     return [row[:end] for row, end in zip(rows, ends, strict=True)]
 
 
+def _check_table(table: pd.DataFrame) -> None:
+    kinds = sorted({str(kind) for kind in table.dtypes})
+    if len(kinds) > 1:
+        raise ValueError(
+            f"expected a table of symbols, one sequence a row, found columns of the kinds {kinds}; give the column of "
+            f"the sequences, such as data[{table.columns[0]!r}]"
+        )
+
+
 def _symbols(row: Any, index: int) -> list[Any]:
     if isinstance(row, Tensor | np.ndarray):
         if row.ndim != 1:
             raise ValueError(f"sequence {index}: expected one dimension, found shape {list(row.shape)}")
         return list(row.tolist())
     if isinstance(row, bytes) or not isinstance(row, Iterable):
+        missing = row is None or (isinstance(row, float) and math.isnan(row))
+        mend = "remove or fill missing sequences" if missing else "give each sequence as a list, bytes decoded"
         raise ValueError(
-            f"sequence {index}: expected a string or a list of symbols, found {row!r}; "
-            "remove or fill missing sequences before the check"
+            f"sequence {index}: expected a string or a list of symbols, found {row!r}; {mend} before the check"
         )
     return list(map(_plain, row))
+
+
+def _seem_padded(rows: list[list[Any]]) -> bool:
+    """Whether lists look like the rows of an array that is filled with -1."""
+    if len({len(row) for row in rows}) > 1 or not any(row and type(row[-1]) is int and row[-1] == -1 for row in rows):
+        return False
+    if not all(type(symbol) is int for row in rows for symbol in row):
+        return False
+    return all(set(row[row.index(-1) :]) == {-1} for row in rows if -1 in row)
 
 
 def _infer_alphabet(rows: list[list[Any]]) -> Alphabet:

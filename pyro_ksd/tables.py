@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import Any
 
@@ -42,8 +43,21 @@ def verdict(check: Any) -> str:
     p, level = float(ksd["p_value_overall"]), float(ksd.attrs["level"])
     sentence = f"{_impossible(check)}the model "
     if p > level:
-        return f"{sentence}may fit: the check found nothing wrong (p = {rounded(p)})"
+        return f"{sentence}may fit: the check found nothing wrong (p = {rounded(p)}){_too_few_draws(ksd)}"
     return f"{sentence}does not fit (p = {rounded(p)}): {'; '.join(_reasons(check))}"
+
+
+def _too_few_draws(ksd: xr.Dataset) -> str:
+    """What to add where a fault that only one view sees could not have been found.
+
+    Draws that are the most extreme ones of other views count as no less extreme than data that are so in one view. The
+    overall p-value is then up to ``V / (B + 1)``.
+    """
+    draws, level = int(ksd.attrs["num_bootstrap"]), float(ksd.attrs["level"])
+    needed = math.ceil(ksd.sizes["view"] / level - 1e-9) - 1
+    if draws >= needed or ksd.attrs["kind"] == "posterior predictive":
+        return ""
+    return f"; but {draws} draws are too few to tell, take num_bootstrap={needed} or more"
 
 
 class Summary(pd.DataFrame):

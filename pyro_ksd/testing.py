@@ -133,7 +133,8 @@ def _kind(model: SequenceModel, size: int, bootstrap: str, refitted: bool) -> Ki
     if refitted and bootstrap == "wild":
         raise ValueError("bootstrap: expected 'parametric' with refit=, found 'wild', which draws no data to refit on")
     if not sampleable and (refitted or bootstrap == "parametric"):
-        instead = "pass sampler=" if refitted else "use bootstrap='wild'"
+        draws = "let the program draw sequences where it is given num_sequences=, or pass sampler="
+        instead = draws if refitted else f"{draws}, or use bootstrap='wild'"
         raise ValueError(
             f"bootstrap: expected a model with a draw() method for the parametric bootstrap, found "
             f"{type(model).__name__} without one; {instead}"

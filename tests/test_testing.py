@@ -92,7 +92,7 @@ def test_chunks_of_sequences_do_not_change_the_matrices(monkeypatch: pytest.Monk
         ({"sequences": data(num=1)}, "expected at least 2 sequences, found 1"),
         (
             {"model": Unsampled(walk()), "bootstrap": "parametric"},
-            "expected a model with a draw() method for the parametric bootstrap, found Unsampled without one; use",
+            "expected a model with a draw() method for the parametric bootstrap, found Unsampled without one; let",
         ),
         (
             {"sequences": Sequences.of([[0, 1], [2]])},

@@ -34,8 +34,9 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "Hamming": lambda _: HammingKernel(),
     "cyclic Gaussian": lambda _: CyclicGaussianKernel(),
 }
-_SCALE, _SLOW_SCALE, _QUICK_SCALE = Scale(400, 5000), Scale(400, 1000), Scale(3, 20, 19)
-_BOOTSTRAP = "parametric, 100 of a pool of 5,000 draws (1,000 for kernels without features)"
+_SCALE, _SLOW_SCALE, _QUICK_SCALE = Scale(400, 2000), Scale(400, 1000), Scale(3, 20, 19)
+_LARGE_SCALE = Scale(400, 5000)
+_BOOTSTRAP = "parametric, 100 of a pool of 2,000 draws (1,000 for kernels without features)"
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,8 @@ def _balancing_jobs(quick: bool) -> list[ScenarioJob]:
     specs = [Spec("CSK", family, locations=place, balancing=balancing) for family, place, balancing in found]
     group = tuple((f"{spec.name} {spec.balancing}", spec) for spec in specs)
     indices = (8,) if quick else range(len(scenarios()))
-    return [ScenarioJob(_published, index, group, _scale(group, quick)) for index in indices]
+    scale = _QUICK_SCALE if quick else _LARGE_SCALE
+    return [ScenarioJob(_published, index, group, scale) for index in indices]
 
 
 def _draw_neighborhoods(result: xr.Dataset) -> Figure:
@@ -331,6 +333,6 @@ BALANCING = Experiment(
     title="Three balancing functions",
     axis="scenario",
     jobs=_balancing_jobs,
-    settings={**_COMMON, "kernel": "CSK"},
+    settings={**_COMMON, "kernel": "CSK", "bootstrap": "parametric, 100 of a pool of 5,000 draws"},
     draw=_draw_bars,
 )

@@ -65,6 +65,11 @@ def as_model(
 
 
 def _converted(model: Any, data: Sequences, parameters: Mapping[str, Tensor] | None) -> SequenceModel:
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise ValueError(
+            f"parameters: expected values by name, found {type(parameters).__name__}; give a guide or draws as "
+            "posterior=, or one point, such as guide.median()"
+        )
     if parameters and (isinstance(model, Distribution | SequenceModel) or not callable(model)):
         raise ValueError(
             f"parameters: expected a Pyro program to give them to, found {type(model).__name__}, which has its own"

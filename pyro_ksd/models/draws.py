@@ -19,7 +19,7 @@ from pyro_ksd.models.base import SampleableModel, SequenceModel, impossible_site
 from pyro_ksd.models.guards import check_program
 from pyro_ksd.models.loop_program import LoopProgram
 from pyro_ksd.models.parameters import bind, parameter_shapes, posterior_draws
-from pyro_ksd.models.program import VectorizedProgram, convention_of, function_of
+from pyro_ksd.models.program import VectorizedProgram, called_with, convention_of, function_of
 from pyro_ksd.models.sampled import Sampler, with_sampler
 from pyro_ksd.models.several import Several, SeveralModels, SeveralTables
 from pyro_ksd.models.several_programs import SeveralPrograms
@@ -52,7 +52,8 @@ class ModelDraws:
         self._program = program
         self._is_loop = not inspect.signature(function_of(program)).parameters
         arguments = () if self._is_loop else convention_of(program).arguments(data.tokens, data.lengths)
-        shapes = parameter_shapes(program, *arguments)
+        with called_with(program, arguments, data.alphabet_size):
+            shapes = parameter_shapes(program, *arguments)
         found = posterior_draws(posterior, shapes, *arguments, num_draws=num_draws)
         if not found:
             raise ValueError(f"posterior: expected draws of some of the sites {sorted(shapes)}, found none")

@@ -6,13 +6,15 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 from typing import Any
 
 import torch
 from pyro import poutine
+from pyro.nn import PyroModule
 from pyro.ops import packed
 from pyro.ops.contract import contract_to_tensor
 from pyro.poutine.trace_struct import Trace
@@ -88,6 +90,28 @@ class PaddedTokens(Convention):
         return value.long(), (value != PAD).sum(1)
 
 
+@contextmanager
+def called_with(program: Callable[..., Any], arguments: Sequence[Tensor], alphabet_size: int) -> Iterator[None]:
+    """Adds to an error of a program what it was called with, if anything."""
+    try:
+        yield
+    except Exception as error:
+        if arguments:
+            names, more = "sequences, lengths", ", and the lengths"
+            if len(arguments) == 1:
+                names, more = "x", ", filled with -1 behind the ends"
+            error.add_note(
+                f"The program was called as program({names}) with the codes 0..{alphabet_size - 1} of the symbols, "
+                f"long {list(arguments[0].shape)}{more}."
+            )
+        if isinstance(program, torch.nn.Module) and not isinstance(program, PyroModule):
+            error.add_note(
+                "It is a torch module, not a Pyro program: for a network that gives the logits of the next symbol see "
+                "pyro_ksd.models.AutoregressiveModel."
+            )
+        raise
+
+
 class VectorizedProgram(EvaluatedModel):
     r"""A Pyro program that scores all sequences in one run, each in its place of one plate.
 
@@ -124,7 +148,8 @@ class VectorizedProgram(EvaluatedModel):
     @property
     def parameter_shapes(self) -> Shapes:
         """The shapes of the global latent sites and ``pyro.param`` sites, by name."""
-        return parameter_shapes(self._program, *self._example)
+        with called_with(self._program, self._example, self.alphabet_size):
+            return parameter_shapes(self._program, *self._example)
 
     def at(self, values: Mapping[str, Tensor]) -> VectorizedProgram:
         """The same program with other values of its global parameters.
@@ -235,8 +260,9 @@ class VectorizedProgram(EvaluatedModel):
     def _inspect(self, example: Sequences) -> Layout:
         short = example.derived(example.tokens[:, :_INSPECTED], example.lengths.clamp(max=_INSPECTED))
         few, more = short[torch.arange(3) % len(example)], short[torch.arange(5) % len(example)]
+        arguments = self.convention.arguments(more.tokens, more.lengths)
         # Without validation, so that what is wrong with a site is said with its name when it is scored.
-        with isolated(validate=False, seed=0):
+        with called_with(self._program, arguments, self.alphabet_size), isolated(validate=False, seed=0):
             try:
                 small, large = self._plain_trace(few), self._plain_trace(more)
             except Exception as error:

@@ -128,7 +128,7 @@ def _check_latents(sites: list[tuple[str, dict[str, Any]]], plate: str) -> None:
                 )
             raise ValueError(
                 f"site {name!r}: found a global latent without a value, expected one in parameters= (a point such as "
-                f"guide.median(), or one draw of the posterior); it is never drawn from the prior"
+                f"guide.median()) or in all draws of posterior=; it is never drawn from the prior"
             )
         if not is_enumerated(site):
             raise ValueError(

@@ -58,8 +58,8 @@ def plot_ppc(
         one_ax.set_title(
             f"{name}\nposterior predictive {p_text(float(ksd['p_value'].sel(view=name)))}", fontsize="medium"
         )
-        one_ax.set_xlabel("realized")
-    axes[0].set_ylabel("replicated")
+        one_ax.set_xlabel("realized: the data")
+    axes[0].set_ylabel("replicated: by the model")
     return axes
 
 
