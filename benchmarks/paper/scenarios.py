@@ -183,10 +183,14 @@ def _symbol_jobs(quick: bool) -> list[ScenarioJob]:
     return [ScenarioJob(_published, index, group, _rough(quick)) for index in indices]
 
 
-def _balancing_jobs(quick: bool) -> list[ScenarioJob]:
+def _balancing_specs(quick: bool) -> list[tuple[str, Spec]]:
     found = product(("ZS", "ZS′"), (None,) if quick else (5, 7, None), ("barker", "mpf", "metropolis"))
     specs = [Spec("CSK", family, locations=place, balancing=balancing) for family, place, balancing in found]
-    group = tuple((f"{spec.name} {spec.balancing}", spec) for spec in specs)
+    return [(f"{spec.name} {spec.balancing}", spec) for spec in specs]
+
+
+def _balancing_jobs(quick: bool) -> list[ScenarioJob]:
+    group = tuple(_balancing_specs(quick))
     indices = (8,) if quick else range(len(scenarios()))
     scale = _QUICK_SCALE if quick else _LARGE_SCALE
     return [ScenarioJob(_published, index, group, scale) for index in indices]
@@ -230,6 +234,26 @@ def _draw_symbols(result: xr.Dataset) -> Figure:
         line(axes, x, mean.sel(test=names), error.sel(test=names), group, index, theirs)
     axes.set_xticks([1, 2, 3, 5], ["1", "2", "3", "∞"])
     finish(axes, "d, radius of the symbol neighborhood", top=0.7)
+    return figure
+
+
+def _draw_balancing(result: xr.Dataset) -> Figure:
+    """The mean over the scenarios against ``J``, a panel for each kind of edits."""
+    figure, panels = plt.subplots(1, 2, figsize=(9.5, 4.2), sharey=True, layout="constrained")
+    mean, error, _ = _means(result)
+    tests = set(map(str, result["test"].values))
+    specs = [(name, spec) for name, spec in _balancing_specs(False) if name in tests]
+    for axes, family in zip(panels, ("ZS", "ZS′"), strict=True):
+        for index, balancing in enumerate(("barker", "mpf", "metropolis")):
+            own = [(name, spec) for name, spec in specs if (spec.family, spec.balancing) == (family, balancing)]
+            names = [name for name, _ in own]
+            x = [spec.locations or 11 for _, spec in own]
+            line(axes, x, mean.sel(test=names), error.sel(test=names), balancing, index)
+        axes.set_xticks([5, 7, 11], ["5", "7", "∞"])
+        axes.set_title(f"CSK {family}", loc="left", fontsize="medium")
+        finish(axes, "J, locations that are edited", top=0.7)
+    panels[0].get_legend().remove()
+    panels[1].set_ylabel("")
     return figure
 
 
@@ -334,5 +358,5 @@ BALANCING = Experiment(
     axis="scenario",
     jobs=_balancing_jobs,
     settings={**_COMMON, "kernel": "CSK", "bootstrap": "parametric, 100 of a pool of 5,000 draws"},
-    draw=_draw_bars,
+    draw=_draw_balancing,
 )
