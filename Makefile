@@ -9,6 +9,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PACKAGE := .venv/package
 INSTALLED := .venv/installed
 
 # ArviZ 1.x needs Python 3.12. Where .venv has an older one, results are also read and drawn by a second environment,
@@ -23,7 +24,7 @@ BUILD := build
 
 .PHONY: demo test coverage test-arviz1 test-docs test-slow benchmark tutorials docs clean
 
-demo: $(INSTALLED)
+demo: $(PACKAGE)
 	$(BIN)/python -m pyro_ksd.demo
 
 test: $(INSTALLED)
@@ -64,10 +65,16 @@ docs: tutorials
 	$(BIN)/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning --jobs auto docs $(BUILD)/docs
 	$(BIN)/python docs/links.py $(BUILD)/docs
 
-$(INSTALLED): pyproject.toml constraints.txt
+# The package alone, for the demo; and with all that tests, tutorials and site need.
+$(PACKAGE): pyproject.toml constraints.txt
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
 		{ echo "Python 3.11 or later is needed; choose one with make PYTHON=... "; exit 1; }
 	$(PYTHON) -m venv .venv
+	@echo "Installing into .venv; this takes some minutes"
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(INSTALLED): $(PACKAGE)
 	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable ".[test,docs,tutorials]"
 	touch $@
 
