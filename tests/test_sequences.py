@@ -526,3 +526,39 @@ def test_over_another_alphabet_keeps_the_codes() -> None:
 def test_over_an_alphabet_of_another_size() -> None:
     with pytest.raises(ValueError, match="expected an alphabet of 3 symbols, found one of 2"):
         Sequences.of([[0, 2]], 3).over("ab")
+
+
+def test_lists_that_seem_padded() -> None:
+    rows = [[0, 1, -1], [2, -1, -1], [0, 0, 0]]
+    with pytest.raises(ValueError, match=r"-1 only at their ends, which seems to be padding; .* pad=-1\), or, if -1"):
+        Sequences.of(rows)
+    assert Sequences.of(rows, alphabet=[-1, 0, 1, 2]).lengths.tolist() == [3, 3, 3]
+    assert Sequences.of(np.array(rows), pad=-1).lengths.tolist() == [2, 1, 3]
+
+
+@pytest.mark.parametrize("rows", [[[0, 1, -1], [-1, 1, 0]], [[0, -1], [1]], [["a", -1], ["b", -1]]])
+def test_minus_one_can_be_a_symbol(rows: list[list[object]]) -> None:
+    assert Sequences.of(rows).to_lists() == rows
+
+
+def test_table_with_other_columns() -> None:
+    table = pd.DataFrame({"dna": ["AC", "G"], "count": [1, 2]})
+    with pytest.raises(ValueError, match=r"give the column of the sequences, such as data\['dna'\]"):
+        Sequences.of(table)
+    assert Sequences.of(table["dna"]).to_lists() == [["A", "C"], ["G"]]
+
+
+@pytest.mark.parametrize(("rows", "mend"), [([b"ab"], "bytes decoded"), ([3], "as a list"), (["a", None], "missing")])
+def test_rows_that_are_no_sequences(rows: list[object], mend: str) -> None:
+    with pytest.raises(ValueError, match=f"expected a string or a list of symbols, found .*{mend}"):
+        Sequences.of(rows)
+
+
+def test_what_is_shown_of_sequences() -> None:
+    assert repr(Sequences.of(["ab", "b"])) == "Sequences(2 over ('a', 'b'): ['a', 'b'], ['b'])"
+    assert repr(Sequences.of([[0]] * 4, 2)) == "Sequences(4 over 0..1: [0], [0], [0], ...)"
+
+
+def test_split_by_several_shares() -> None:
+    with pytest.raises(ValueError, match="expected a share that leaves sequences in both parts, found"):
+        split(["ab", "a"], [0.8, 0.2])  # type: ignore[arg-type]

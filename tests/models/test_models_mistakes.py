@@ -316,3 +316,35 @@ def test_a_ban_is_no_law_of_the_length() -> None:
     data = Sequences.of([[1, 2, 0, 2, 1], [0, 1], [2]], SIZE)  # repeated, it has 1 after 1
     with pytest.warns(UserWarning, match="the model gives no probability to lengths"):
         ksd_check(given_lengths_with_a_ban, data, num_bootstrap=5, progress=False)
+
+
+def test_error_of_a_program_tells_what_it_was_called_with() -> None:
+    def too_few_weights(x: Tensor) -> None:
+        with pyro.plate("sequences", len(x)):
+            pyro.factor("taste", torch.ones(SIZE - 1)[x.clamp(min=0)].sum(1))
+
+    with pytest.raises(IndexError) as error:
+        as_model(too_few_weights, DATA)
+    assert error.value.__notes__ == [
+        "The program was called as program(x) with the codes 0..2 of the symbols, long [5, 5], filled with -1 behind "
+        "the ends."
+    ]
+
+
+@pytest.mark.parametrize("posterior", [None, {"weight": torch.zeros(2)}])
+def test_network_is_told_from_a_program(posterior: dict[str, Tensor] | None) -> None:
+    with pytest.raises(IndexError) as error:
+        ksd_check(torch.nn.Embedding(SIZE, 4), DATA, posterior=posterior)
+    assert "see pyro_ksd.models.AutoregressiveModel" in error.value.__notes__[-1]
+
+
+def test_model_comes_first() -> None:
+    with pytest.raises(ValueError, match="found function; the model comes first, then the data"):
+        ksd_check(DATA, chain_with_stop)
+
+
+def test_guide_is_no_point() -> None:
+    with pytest.raises(
+        ValueError, match="expected values by name, found function; give a guide or draws as posterior="
+    ):
+        as_model(chain_with_stop, DATA, parameters=lambda: None)  # type: ignore[arg-type]

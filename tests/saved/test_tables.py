@@ -126,3 +126,15 @@ def test_summary_is_a_data_frame_like_any_other() -> None:
     assert "content-2" in repr(table.sort_values("p_value"))
     assert table[["p_value"]].shape == (6, 1)
     assert "0.43" in repr(table[["p_value"]])
+
+
+@pytest.mark.parametrize(
+    ("draws", "kind", "too_few"),
+    [(98, "wild", True), (99, "wild", False), (20, "parametric", True), (20, "posterior predictive", False)],
+)
+def test_verdict_says_if_there_were_too_few_draws_to_tell(draws: int, kind: str, too_few: bool) -> None:
+    check = made_up_check(p_value_overall=0.2)
+    check["ksd"].attrs |= {"num_bootstrap": draws, "kind": kind, "level": 0.05}
+    told = f"; but {draws} draws are too few to tell, take num_bootstrap=99 or more"
+    assert len(VIEWS) == 5
+    assert verdict(check) == f"the model may fit: the check found nothing wrong (p = 0.200){told if too_few else ''}"
