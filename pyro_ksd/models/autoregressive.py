@@ -238,6 +238,10 @@ class AutoregressiveModel(EvaluatedModel):
 
 
 def _checked_prompt(prompt: Sequence[int] | Tensor) -> Tensor:
+    if not isinstance(prompt, Tensor) and any(isinstance(symbol, str) for symbol in prompt):
+        raise ValueError(
+            f"prompt: expected codes for the network, found the symbols {prompt!r}; give their codes, data.encode(...)"
+        )
     codes = torch.as_tensor(prompt)
     if codes.ndim != 1 or not len(codes) or codes.is_floating_point() or codes.dtype == torch.bool:
         raise ValueError(
