@@ -120,7 +120,7 @@ def _ring_kernel(result: xr.Dataset, ring: xr.Dataset) -> Entry:
     return Entry(
         "“Hamming” in the random walks",
         "the Hamming kernel in all scenarios.",
-        "possibly the cyclic Gaussian kernel of the ring in the four random walks.",
+        "it seems, the cyclic Gaussian kernel of the ring in the four random walks.",
         "both kernels exist; the table is done with Hamming, and again with the cyclic Gaussian for the walks.",
         f"of the {known} published cells with J = 1, 3, ∞, {counts[0]} lie within {_FAR} standard errors with Hamming "
         f"and {counts[1]} with the cyclic Gaussian; mean distance {total[0]:.3f} and {total[1]:.3f}.",
