@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 from typing import Any, Protocol
 
 import torch
@@ -176,9 +176,9 @@ def statistics(
     for begin in range(0, num_sets if tests else 0, _TOGETHER):
         data = law.draw(min(_TOGETHER, num_sets - begin) * size, generator)
         for name, test in tests.items():
-            started = perf_counter()
+            started = process_time()
             parts[name].append(test.statistics(model, data, size, generator))
-            seconds[name] += (perf_counter() - started) / num_sets
+            seconds[name] += (process_time() - started) / num_sets
     return {name: torch.cat(part) for name, part in parts.items()}, seconds
 
 
@@ -208,10 +208,10 @@ def wild_rejections(
         for _ in range(scale.runs):
             data = law.draw(size, generator)
             for name, test in tests.items():
-                started = perf_counter()
+                started = process_time()
                 matrix = test.matrix(model, data, generator)
                 observed = u_statistic(matrix)
-                seconds[name] += (perf_counter() - started) / scale.runs
+                seconds[name] += (process_time() - started) / scale.runs
                 null = weighted_u_statistics(matrix, weights(scale.num_bootstrap, size, generator))
                 rejected[name] += int(p_value(observed, null) <= LEVEL)
         cells += [Cell(repetition, point, name, scale.runs, rejected[name], seconds[name]) for name in tests]
