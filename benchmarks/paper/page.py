@@ -60,7 +60,8 @@ prints its other curves without numbers, so those can be compared by eye only.
 
 Tests by parametric bootstrap take their null draws from a common pool, which leaves level and power of a run as they
 are (`benchmarks/paper/testing.py` says why). Where the text of the paper and its numbers disagree, the settings are
-those of the numbers: [](discrepancies.md)."""
+those of the numbers: [](discrepancies.md). Times are those of a machine with two processors that had other work to do, too;
+all experiments together take about three and a half hours there."""
 
 
 def _section(result: xr.Dataset, body: Callable[[xr.Dataset], str]) -> str:
