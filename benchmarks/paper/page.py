@@ -47,7 +47,9 @@ def reproduction(results: dict[str, xr.Dataset]) -> str:
     sections = [_section(result, _BODIES.get(name, table)) for name, result in results.items()]
     missing = [f"`{name}`" for name in EXPERIMENTS if name not in results]
     waiting = [f"Not here yet, as their full runs have not been made: {', '.join(missing)}."] if missing else []
-    return "\n\n".join([_HEAD, *waiting, _claims(results), *_agreement(results), *sections]) + "\n"
+    hours = sum(float(result.attrs["minutes"]) for result in results.values()) / 60
+    time = f"Together they took {hours:.1f} hours, on a machine with two processors that had other work to do as well."
+    return "\n\n".join([_HEAD, time, *waiting, _claims(results), *_agreement(results), *sections]) + "\n"
 
 
 _HEAD = """# The paper, reproduced
@@ -60,8 +62,7 @@ prints its other curves without numbers, so those can be compared by eye only.
 
 Tests by parametric bootstrap take their null draws from a common pool, which leaves level and power of a run as they
 are (`benchmarks/paper/testing.py` says why). Where the text of the paper and its numbers disagree, the settings are
-those of the numbers: [](discrepancies.md). Times are those of a machine with two processors that had other work to do, too;
-all experiments together take about three and a half hours there."""
+those of the numbers: [](discrepancies.md)."""
 
 
 def _section(result: xr.Dataset, body: Callable[[xr.Dataset], str]) -> str:
