@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from benchmarks.paper.experiment import Experiment
-from benchmarks.paper.language_model import LANGUAGE_MODEL, LANGUAGE_MODEL_SWAPPED
+from benchmarks.paper.language_model import LANGUAGE_MODEL
 from benchmarks.paper.mrf import MRF_CONCENTRATION, MRF_SIZE
 from benchmarks.paper.perturbed import LENGTH, LONG_SEQUENCES, LONG_SEQUENCES_TEXT, PERTURBED_WALK
 from benchmarks.paper.scenarios import (
@@ -35,7 +35,6 @@ _ALL = (
     MRF_CONCENTRATION,
     MRF_SIZE,
     LANGUAGE_MODEL,
-    LANGUAGE_MODEL_SWAPPED,
     WILD_LEVEL,
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

@@ -149,37 +149,30 @@ def stein_matrices_of_sets(model: AutoregressiveModel, view: View, data: Sequenc
     return [FeatureMatrix(values[rows]) for rows in inverse.split(size)]
 
 
-def _jobs(prompts: tuple[str, str], quick: bool) -> list[MixtureJob]:
+def _jobs(quick: bool) -> list[MixtureJob]:
     if quick:
-        return [MixtureJob(prompts, (0.0, 0.5), Scale(4, 20, 19), repetition=0, epochs=1)]
+        return [MixtureJob(PROMPTS, (0.0, 0.5), Scale(4, 20, 19), repetition=0, epochs=1)]
     weights = tuple(torch.linspace(0.0, 0.5, 9, dtype=torch.double).tolist())
-    return [MixtureJob(prompts, weights, Scale(100, 1000), repetition) for repetition in range(10)]
+    return [MixtureJob(PROMPTS, weights, Scale(100, 1000), repetition) for repetition in range(10)]
 
 
-def _experiment(name: str, title: str, prompts: tuple[str, str]) -> Experiment:
-    return Experiment(
-        name=name,
-        title=title,
-        axis=f"share of questions after “{prompts[1]}”",
-        jobs=lambda quick: _jobs(prompts, quick),
-        settings={
-            "model": f"questions after “{prompts[0]}” of a recurrent network over words, top-{_TOP_K} filtering",
-            "data": f"mixed with questions after “{prompts[1]}”",
-            "text": f"chatterbot-corpus {version('chatterbot-corpus')}, English",
-            "sequences": _SIZE,
-            "longest sequence": f"{_LONGEST} words after the prompt, with the question mark",
-            "kernel": "CSK, t = 1",
-            "neighborhood": f"the {_TOP_K} most probable words at the last place before the question mark, J = 1",
-            "probability of all other words": _FLOOR,
-            "bootstrap": "KSD: wild with random signs, 100 draws; MMD: parametric, 100 of a pool of 1,000 draws",
-            "MMD samples": 100,
-            "repetitions": "10 networks, 100 runs each",
-        },
-        draw=curves,
-    )
-
-
-LANGUAGE_MODEL = _experiment("language_model", "Questions of a language model after another prompt", PROMPTS)
-LANGUAGE_MODEL_SWAPPED = _experiment(
-    "language_model_swapped", "Questions of a language model after another prompt, the other way round", PROMPTS[::-1]
+LANGUAGE_MODEL = Experiment(
+    name="language_model",
+    title="Questions of a language model after another prompt",
+    axis=f"share of questions after “{PROMPTS[1]}”",
+    jobs=_jobs,
+    settings={
+        "model": f"questions after “{PROMPTS[0]}” of a recurrent network over words, top-{_TOP_K} filtering",
+        "data": f"mixed with questions after “{PROMPTS[1]}”",
+        "text": f"chatterbot-corpus {version('chatterbot-corpus')}, English",
+        "sequences": _SIZE,
+        "longest sequence": f"{_LONGEST} words after the prompt, with the question mark",
+        "kernel": "CSK, t = 1",
+        "neighborhood": f"the {_TOP_K} most probable words at the last place before the question mark, J = 1",
+        "probability of all other words": _FLOOR,
+        "bootstrap": "KSD: wild with random signs, 100 draws; MMD: parametric, 100 of a pool of 1,000 draws",
+        "MMD samples": 100,
+        "repetitions": "10 networks, 100 runs each",
+    },
+    draw=curves,
 )
