@@ -62,7 +62,7 @@ class TokensAndLengths(Convention):
                 f"expected (sequences, lengths) of shapes [{count}, T] and [{count}]; end it with: "
                 "return sequences, lengths"
             )
-        tokens, lengths = value[0].long(), value[1].long()
+        tokens, lengths = _whole(value[0]), _whole(value[1])
         alive = (lengths < 0) | (lengths > tokens.shape[1])
         if alive.any():
             raise ValueError(
@@ -87,7 +87,17 @@ class PaddedTokens(Convention):
                 f"the program was asked for {count} sequences (num_sequences={count}) and returned {_shown(value)}, "
                 f"expected a tensor [{count}, T] filled with -1 behind the end; end it with: return x"
             )
-        return value.long(), (value != PAD).sum(1)
+        return _whole(value), (value != PAD).sum(1)
+
+
+def _whole(numbers: Tensor) -> Tensor:
+    """Numbers that a program generated, as integers."""
+    if numbers.is_floating_point() and not numbers.equal(numbers.round()):
+        raise ValueError(
+            f"expected codes and lengths from the program, found {numbers[numbers != numbers.round()][0].item():g}; "
+            "generate integers"
+        )
+    return numbers.long()
 
 
 @contextmanager
@@ -178,6 +188,9 @@ class VectorizedProgram(EvaluatedModel):
         """Sequences that the program generates, with the random state untouched."""
         with isolated(validate=False, seed=seed_from(generator)):
             value = self._bound(*[None] * self.convention.arity, num_sequences=num_sequences)
+        if isinstance(value, Sequences):
+            given = self.convention.arguments(value.tokens, value.lengths)
+            value = given if len(given) > 1 else given[0]
         tokens, lengths = self.convention.returned(value, num_sequences)
         return Sequences.of(tokens, self.alphabet_size, lengths=lengths)
 

@@ -13,7 +13,8 @@ import pytest
 import torch
 from pyro_programs import EXAMPLES, SIZE
 
-from pyro_ksd import ksd_check
+from pyro_ksd import MarkovSequence, ksd_check
+from pyro_ksd.models.base import SampleableModel
 from pyro_ksd.models.convert import as_model
 from pyro_ksd.models.evaluated import distinct
 from pyro_ksd.models.program import VectorizedProgram
@@ -167,3 +168,39 @@ def test_categorical_sites_score_as_the_distribution_does(kind: str) -> None:
     found = VectorizedProgram(program, DATA).run(tokens, lengths)
     expected = dist.Categorical(**{kind: table[tokens[:, 0]]}).log_prob(tokens[:, 1])
     assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("arity", [1, 2])
+def test_program_may_generate_sequences_as_they_are(arity: int) -> None:
+    law = MarkovSequence.from_transitions(torch.ones(SIZE) / SIZE, torch.ones(SIZE, SIZE) / SIZE, stop=0.4)
+
+    def one(x: Any = None, num_sequences: int | None = None) -> Any:
+        if num_sequences is not None:
+            return law.draw(num_sequences)
+        with pyro.plate("sequences", len(x)):
+            return pyro.sample("x", law, obs=x)
+
+    def two(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+        if num_sequences is not None:
+            return law.draw(num_sequences)
+        behind = torch.arange(sequences.shape[1]) >= lengths[:, None]
+        return one(sequences.masked_fill(behind, -1))
+
+    model = as_model(one if arity == 1 else two, DATA)
+    assert isinstance(model, SampleableModel)
+    drawn = model.draw(7, torch.Generator().manual_seed(0))
+    assert len(drawn) == 7
+    torch.testing.assert_close(model.log_joint(drawn), law.log_joint(drawn))
+
+
+def test_generated_fractions_are_refused() -> None:
+    def program(x: Any = None, num_sequences: int | None = None) -> Any:
+        if num_sequences is not None:
+            return torch.full((num_sequences, 1), 0.5)
+        with pyro.plate("sequences", len(x)):
+            return pyro.factor("any", (x != -1).sum(1).double())
+
+    model = as_model(program, DATA)
+    assert isinstance(model, SampleableModel)
+    with pytest.raises(ValueError, match="expected codes and lengths from the program, found 0.5; generate integers"):
+        model.draw(2)
