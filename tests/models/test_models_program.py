@@ -190,7 +190,7 @@ def test_program_may_generate_sequences_as_they_are(arity: int) -> None:
     assert isinstance(model, SampleableModel)
     drawn = model.draw(7, torch.Generator().manual_seed(0))
     assert len(drawn) == 7
-    torch.testing.assert_close(model.log_joint(drawn), law.log_joint(drawn))
+    torch.testing.assert_close(model.log_joint(drawn), law.log_joint(drawn).double())
 
 
 def test_generated_fractions_are_refused() -> None:
@@ -202,5 +202,5 @@ def test_generated_fractions_are_refused() -> None:
 
     model = as_model(program, DATA)
     assert isinstance(model, SampleableModel)
-    with pytest.raises(ValueError, match="expected codes and lengths from the program, found 0.5; generate integers"):
+    with pytest.raises(ValueError, match=r"expected codes and lengths from the program, found 0\.5; generate integers"):
         model.draw(2)
