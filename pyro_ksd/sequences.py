@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -102,7 +101,7 @@ class Sequences:
         if not isinstance(data, Tensor | Iterable) or isinstance(data, Mapping):
             raise ValueError(f"expected a list of sequences or a padded array, found {type(data).__name__}")
         fixed = None if alphabet is None else _as_alphabet(alphabet)
-        if isinstance(data, pd.DataFrame):
+        if hasattr(data, "columns"):
             _check_table(data)
         is_array = hasattr(data, "dtype") or hasattr(data, "dtypes")  # a pandas table has dtypes
         array = data if isinstance(data, Tensor) else (np.asarray(data) if is_array else None)
@@ -406,7 +405,8 @@ def _strip(rows: list[list[Any]], lengths: Any, pad: Any) -> list[list[Any]]:
     return [row[:end] for row, end in zip(rows, ends, strict=True)]
 
 
-def _check_table(table: pd.DataFrame) -> None:
+def _check_table(table: Any) -> None:
+    """Checks that a pandas table is a padded array, and not the sequences in one of its columns."""
     kinds = sorted({str(kind) for kind in table.dtypes})
     if len(kinds) > 1:
         raise ValueError(

@@ -156,7 +156,7 @@ def network(sequences: Tensor, lengths: Tensor) -> None:
         ),
         (
             lambda: goodness_of_fit(Unsampled(CHAIN), DATA, default_views(), refit=lambda x: CHAIN),
-            "for the parametric bootstrap, found Unsampled without one; pass sampler=",
+            "for the parametric bootstrap, found Unsampled without one; let the program draw",
         ),
     ],
 )
