@@ -48,7 +48,10 @@ def reproduction(results: dict[str, xr.Dataset]) -> str:
     missing = [f"`{name}`" for name in EXPERIMENTS if name not in results]
     waiting = [f"Not here yet, as their full runs have not been made: {', '.join(missing)}."] if missing else []
     hours = sum(float(result.attrs["minutes"]) for result in results.values()) / 60
-    time = f"Together they took {hours:.1f} hours, on a machine with two processors that had other work to do as well."
+    time = (
+        f"Together they took {hours:.1f} hours by the clock, on a machine with two processors that had other work to do "
+        "as well; the run with the Hamming kernel stood still for about an hour of its time."
+    )
     return "\n\n".join([_HEAD, time, *waiting, _claims(results), *_agreement(results), *sections]) + "\n"
 
 
@@ -98,8 +101,8 @@ def _agreement(results: dict[str, xr.Dataset]) -> list[str]:
     head = ["kernel", f"within {_FAR} standard errors of the published figure"]
     return [
         "## How well the twelve scenarios agree\n\nOf the cells with J = 1, 3 and ∞, all kinds of edits:\n\n"
-        f"{markdown(head, rows)}\n\nIn the random walks the paper calls its kernel Hamming, but it is the cyclic "
-        "Gaussian kernel that has its figures: see [](#ring_kernel)."
+        f"{markdown(head, rows)}\n\nIn the random walks the paper calls its kernel Hamming, but its "
+        "figures agree better with the cyclic Gaussian kernel: see [](#ring_kernel)."
     ]
 
 
@@ -138,7 +141,8 @@ def _outside(far: xr.DataArray) -> str:
         f"In standard errors they are off by: {listed}. Over all cells the root mean square is {spread:.2f}; it would "
         "be 1 if the rates of the paper and ours differed by binomial chance alone. What else there is: the runs of a "
         "cell here share a pool of null draws, and those of the paper may share their null draws, or the sample of the "
-        "MMD, too, so that a whole cell is shifted. [](#mmd_one_sample) shows how far."
+        "MMD, too, so that a whole cell is shifted. [](#mmd_one_sample) shows how far for the MMD; for the others this "
+        "is a guess that has not been tested."
     )
 
 
