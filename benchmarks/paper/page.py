@@ -49,8 +49,8 @@ def reproduction(results: dict[str, xr.Dataset]) -> str:
     waiting = [f"Not here yet, as their full runs have not been made: {', '.join(missing)}."] if missing else []
     hours = sum(float(result.attrs["minutes"]) for result in results.values()) / 60
     time = (
-        f"Together they took {hours:.1f} hours by the clock, on a machine with two processors that had other work to do "
-        "as well; the run with the Hamming kernel stood still for about an hour of its time."
+        f"Together they took {hours:.1f} hours by the clock, on a machine with two processors that had other work to "
+        "do as well; the run with the Hamming kernel stood still for about an hour of its time."
     )
     return "\n\n".join([_HEAD, time, *waiting, _claims(results), *_agreement(results), *sections]) + "\n"
 
