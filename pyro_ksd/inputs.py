@@ -68,6 +68,13 @@ def as_sequences(data: Any, model: Any) -> Sequences:
     if isinstance(data, SequenceModel) or callable(data):
         raise ValueError(f"data: expected sequences, found {type(data).__name__}; the model comes first, then the data")
     found = Sequences.of(data)
-    if isinstance(data, Sequences) or not isinstance(model, SequenceModel) or not isinstance(found.alphabet, int):
+    if isinstance(data, Sequences):
+        return found
+    if not found.lengths.any():
+        raise ValueError(
+            f"data: expected symbols, found {len(found)} empty sequences only; look at how the data were read, or, if "
+            "they are all empty, say over which symbols: Sequences.of(data, alphabet)"
+        )
+    if not isinstance(model, SequenceModel) or not isinstance(found.alphabet, int):
         return found
     return Sequences.of(data, model.alphabet_size)

@@ -34,9 +34,7 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "Hamming": lambda _: HammingKernel(),
     "cyclic Gaussian": lambda _: CyclicGaussianKernel(),
 }
-_SCALE, _SLOW_SCALE, _QUICK_SCALE = Scale(400, 2000), Scale(400, 1000), Scale(3, 20, 19)
-_LARGE_SCALE = Scale(400, 5000)
-_BOOTSTRAP = "parametric, 100 of a pool of 2,000 draws (1,000 for kernels without features)"
+_QUICK_SCALE = Scale(3, 20, 19)
 
 
 @dataclass(frozen=True)
@@ -116,22 +114,17 @@ def _named(specs: Iterable[Spec]) -> tuple[tuple[str, Spec], ...]:
     return tuple((spec.name, spec) for spec in specs)
 
 
-def _rough(quick: bool) -> Scale:
-    return _QUICK_SCALE if quick else Scale(200, 500)
+def _scale(quick: bool, runs: int, pool: int) -> Scale:
+    return _QUICK_SCALE if quick else Scale(runs, pool)
 
 
-def _scale(group: Iterable[tuple[str, Spec]], quick: bool) -> Scale:
-    if quick:
-        return _QUICK_SCALE
-    return _SCALE if all(spec.kernel.startswith("CSK") for _, spec in group) else _SLOW_SCALE
-
-
-def _scenario_jobs(quick: bool, kernel: str) -> list[ScenarioJob]:
+def _scenario_jobs(quick: bool, kernel: str, pool: int) -> list[ScenarioJob]:
     locations = (1, None) if quick else LOCATIONS
     groups = [_named(Spec(kernel, family, locations=place) for place in locations) for family in FAMILIES]
     groups.append(_named([Spec(kernel, "MMD")]))
     indices = (0, 8) if quick else range(len(scenarios()))
-    return [ScenarioJob(_published, index, group, _scale(group, quick)) for group in groups for index in indices]
+    scale = _scale(quick, 400, pool)
+    return [ScenarioJob(_published, index, group, scale) for group in groups for index in indices]
 
 
 def _text_jobs(quick: bool) -> list[ScenarioJob]:
@@ -144,7 +137,7 @@ def _text_jobs(quick: bool) -> list[ScenarioJob]:
         ]
     )
     indices = (0, 8) if quick else range(len(text_variants()))
-    return [ScenarioJob(_texts, index, group, _scale(group, quick)) for index in indices]
+    return [ScenarioJob(_texts, index, group, _scale(quick, 400, 2000)) for index in indices]
 
 
 def _ring_jobs(quick: bool) -> list[ScenarioJob]:
@@ -153,13 +146,13 @@ def _ring_jobs(quick: bool) -> list[ScenarioJob]:
     for family, index in product(FAMILIES, (2,) if quick else range(2, 6)):
         specs = [Spec("cyclic Gaussian", family, locations=place) for place in places]
         group = tuple((spec.name.replace("cyclic Gaussian", "Hamming"), spec) for spec in specs)
-        jobs.append(ScenarioJob(_published, index, group, _scale(group, quick)))
+        jobs.append(ScenarioJob(_published, index, group, _scale(quick, 400, 1000)))
     return jobs
 
 
 def _redrawn_jobs(quick: bool) -> list[ScenarioJob]:
     group = _named([Spec("CSK", "ZS"), Spec("CSK", "ZS′"), Spec("CSK", "MMD")])
-    scale = _QUICK_SCALE if quick else Scale(100, 500)
+    scale = _scale(quick, 100, 500)
     return [
         ScenarioJob(redrawn, index, group, scale, repetition)
         for index, repetition in product(range(1 if quick else 6), range(2 if quick else 20))
@@ -168,7 +161,7 @@ def _redrawn_jobs(quick: bool) -> list[ScenarioJob]:
 
 def _one_sample_jobs(quick: bool) -> list[ScenarioJob]:
     group = (("CSK MMD", Spec("CSK", "MMD, one sample")),)
-    scale = _QUICK_SCALE if quick else Scale(100, 500)
+    scale = _scale(quick, 100, 500)
     found = product((2,) if quick else range(len(scenarios())), range(2 if quick else 20))
     return [ScenarioJob(_published, index, group, scale, repetition) for index, repetition in found]
 
@@ -182,7 +175,7 @@ def _symbol_specs(quick: bool) -> list[tuple[str, Spec]]:
 def _symbol_jobs(quick: bool) -> list[ScenarioJob]:
     group = tuple(_symbol_specs(quick))
     indices = (8,) if quick else range(len(scenarios()))
-    return [ScenarioJob(_published, index, group, _rough(quick)) for index in indices]
+    return [ScenarioJob(_published, index, group, _scale(quick, 200, 500)) for index in indices]
 
 
 def _balancing_specs(quick: bool) -> list[tuple[str, Spec]]:
@@ -194,8 +187,7 @@ def _balancing_specs(quick: bool) -> list[tuple[str, Spec]]:
 def _balancing_jobs(quick: bool) -> list[ScenarioJob]:
     group = tuple(_balancing_specs(quick))
     indices = (8,) if quick else range(len(scenarios()))
-    scale = _QUICK_SCALE if quick else _LARGE_SCALE
-    return [ScenarioJob(_published, index, group, scale) for index in indices]
+    return [ScenarioJob(_published, index, group, _scale(quick, 400, 5000)) for index in indices]
 
 
 def _draw_neighborhoods(result: xr.Dataset) -> Figure:
@@ -289,15 +281,21 @@ def _table_of(kernel: str) -> dict[tuple[str | float, str], float]:
     return {(point, test): rate for point, row in found for test, rate in row.items() if test.startswith(kernel)}
 
 
-_COMMON = {"models": "those of the printed table", "bootstrap": _BOOTSTRAP, "runs": _SCALE.runs, "MMD samples": 100}
-_ROUGHLY = {"bootstrap": "parametric, 100 of a pool of 500 draws", "runs": 200}
+def _settings(runs: int, pool: int) -> dict[str, str | int]:
+    return {
+        "models": "those of the printed table",
+        "bootstrap": f"parametric, 100 of a pool of {pool:,} draws",
+        "runs": runs,
+        "MMD samples": MMDTest.num_samples,
+    }
+
 
 SCENARIOS_CSK = Experiment(
     name="scenarios_csk",
     title="Twelve scenarios with the contiguous subsequence kernel",
     axis="scenario",
-    jobs=partial(_scenario_jobs, kernel="CSK"),
-    settings={**_COMMON, "CSK": "square roots of frequencies", "balancing": "barker"},
+    jobs=partial(_scenario_jobs, kernel="CSK", pool=10_000),
+    settings={**_settings(400, 10_000), "CSK": "square roots of frequencies", "balancing": "barker"},
     draw=_draw_neighborhoods,
     published=_table_of("CSK"),
 )
@@ -305,8 +303,8 @@ SCENARIOS_HAMMING = Experiment(
     name="scenarios_hamming",
     title="Twelve scenarios with the Hamming kernel",
     axis="scenario",
-    jobs=partial(_scenario_jobs, kernel="Hamming"),
-    settings={**_COMMON, "balancing": "barker"},
+    jobs=partial(_scenario_jobs, kernel="Hamming", pool=1000),
+    settings={**_settings(400, 1000), "balancing": "barker"},
     draw=_draw_neighborhoods,
     published=_table_of("Hamming"),
 )
@@ -315,7 +313,7 @@ SCENARIOS_TEXT = Experiment(
     title="Twelve scenarios as the text has them",
     axis="scenario",
     jobs=_text_jobs,
-    settings={**_COMMON, "models": "those of the printed table, but for what the text says otherwise"},
+    settings={**_settings(400, 2000), "models": "those of the printed table, but for what the text says otherwise"},
     draw=_draw_bars,
     published=_table_of("CSK"),
 )
@@ -324,7 +322,7 @@ RING_KERNEL = Experiment(
     title="Random walks with the cyclic Gaussian kernel in place of Hamming",
     axis="scenario",
     jobs=_ring_jobs,
-    settings={**_COMMON, "kernel": "cyclic Gaussian, compared with the published Hamming"},
+    settings={**_settings(400, 1000), "kernel": "cyclic Gaussian, compared with the published Hamming"},
     draw=_draw_bars,
     published=_table_of("Hamming"),
 )
@@ -333,7 +331,7 @@ REDRAWN = Experiment(
     title="Six scenarios with random models, drawn anew",
     axis="scenario",
     jobs=_redrawn_jobs,
-    settings={**_COMMON, "models": "20 draws", "runs": 100, "bootstrap": "parametric, 100 of a pool of 500 draws"},
+    settings={**_settings(100, 500), "models": "20 draws"},
     draw=_draw_bars,
     published=_table_of("CSK"),
 )
@@ -342,7 +340,7 @@ MMD_ONE_SAMPLE = Experiment(
     title="An MMD whose sample of the model is drawn once",
     axis="scenario",
     jobs=_one_sample_jobs,
-    settings={**_COMMON, "samples": 20, "runs": 100, "bootstrap": "parametric, 100 of a pool of 500 draws"},
+    settings={**_settings(100, 500), "samples": 20},
     draw=_draw_bars,
     published=_table_of("CSK"),
 )
@@ -351,7 +349,7 @@ SYMBOLS = Experiment(
     title="Symbol neighborhoods of radius 1, 2, 3 and ∞",
     axis="scenario",
     jobs=_symbol_jobs,
-    settings={**_COMMON, **_ROUGHLY, "neighborhood": "ZS′"},
+    settings={**_settings(200, 500), "neighborhood": "ZS′"},
     draw=_draw_symbols,
 )
 BALANCING = Experiment(
@@ -359,6 +357,6 @@ BALANCING = Experiment(
     title="Three balancing functions",
     axis="scenario",
     jobs=_balancing_jobs,
-    settings={**_COMMON, "kernel": "CSK", "bootstrap": "parametric, 100 of a pool of 5,000 draws"},
+    settings={**_settings(400, 5000), "kernel": "CSK"},
     draw=_draw_balancing,
 )

@@ -110,8 +110,9 @@ def _no_plate(frames: list[Any], size: int, other_size: int, found: list[str]) -
             )
     sizes = {frame.name: frame.size for frame in frames}
     return ValueError(
-        f"expected a plate over the sequences, {size} members for {size} sequences and {other_size} for {other_size}, "
-        f"found {sizes or 'no plate'}; a size must not be hard-coded:{PLATE_EXAMPLE}"
+        f"expected a plate with as many members as sequences, found {f'the plates {sizes}' if sizes else 'no plate'} "
+        f"when the program was tried with {size} sequences and with {other_size}; give it the number of sequences as "
+        f"its size:{PLATE_EXAMPLE}"
     )
 
 

@@ -60,13 +60,19 @@ def plot_ppc(
         )
         one_ax.set_xlabel("realized: the data")
     axes[0].set_ylabel("replicated: by the model")
+    axes[0].legend(loc="upper left", fontsize="small", frameon=False, borderaxespad=0, handletextpad=0)
     return axes
 
 
 def _scatter(ax: Axes, realized: npt.NDArray[np.float64], replicated: npt.NDArray[np.float64]) -> None:
     against = replicated < realized
-    for chosen, color, marker in ((~against, BLUE, "o"), (against, VERMILION, "D")):
-        ax.scatter(realized[chosen], replicated[chosen], s=14, color=color, marker=marker, alpha=0.5, linewidths=0)
+    for chosen, color, marker, words in (
+        (~against, BLUE, "o", "the replicate fits worse"),
+        (against, VERMILION, "D", "the data fit worse"),
+    ):
+        ax.scatter(
+            realized[chosen], replicated[chosen], s=14, color=color, marker=marker, alpha=0.5, linewidths=0, label=words
+        )
     low, high = min(realized.min(), replicated.min()), max(realized.max(), replicated.max())
     margin = 0.05 * (high - low) or 1.0
     ax.axline((low, low), slope=1, color="0.3", linewidth=1)

@@ -79,13 +79,14 @@ def plot_sequences(
     ax.set_ylim(max(len(symbols), MIN_ROWS) - 0.5, -0.5)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("position\n(narrow last cell: the gap at the end)")
-    ax.set_yticks(range(len(symbols)), _row_labels(shown, ksd.attrs["level"]))
-    ax.set_ylabel("sequence\n(share of the statistic)", fontsize="small")
+    unit, labels = _row_labels(shown, ksd.attrs["level"])
+    ax.set_yticks(range(len(symbols)), labels)
+    ax.set_ylabel(f"sequence\n({unit})", fontsize="small")
     ax.tick_params(axis="y", length=0)
     ax.spines[:].set_visible(False)
     view_title(ax, check, name)
     cells = _draw_cells(ax, shown["attribution"].transpose("sequence", "position").values, list(map(len, symbols)))
-    ax.figure.colorbar(cells, ax=ax).set_label("share of the statistic\n(red: against the model)", fontsize="small")
+    ax.figure.colorbar(cells, ax=ax).set_label("part of the statistic\n(red: against the model)", fontsize="small")
     _write_symbols(ax, cells, symbols)
     return ax
 
@@ -97,12 +98,14 @@ def _figure_size(symbols: list[list[str]]) -> tuple[float, float]:
     return min(max(width, 7), 13), 1.8 + 0.3 * max(len(symbols), MIN_ROWS)
 
 
-def _row_labels(shown: xr.Dataset, level: float) -> list[str]:
+def _row_labels(shown: xr.Dataset, level: float) -> tuple[str, list[str]]:
+    """What stands in brackets, and the labels."""
     statistic, contributions = float(shown["statistic"]), shown["contribution"].values
     found = statistic > 0 and float(shown["p_value"]) <= level
     shares = [f"{100 * part / statistic:.3g} %" if found else f"{part:.2g}" for part in contributions]
     shares = [share.replace("-", "−") for share in shares]
-    return [f"{index}  ({share})" for index, share in zip(shown["sequence"].values, shares, strict=True)]
+    labels = [f"{index}  ({share})" for index, share in zip(shown["sequence"].values, shares, strict=True)]
+    return ("share" if found else "part") + " of the statistic", labels
 
 
 def _draw_cells(ax: Axes, attribution: npt.NDArray[np.float64], lengths: list[int]) -> PolyCollection:

@@ -154,8 +154,8 @@ MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (padding_is_no_symbol, "filled with -1 behind the ends: a value that is no symbol"),
     (unknown_symbols, "the program does not score the data: site 'x_0': Expected value argument"),
     (hard_coded_batch_size, "the program runs on all 5 sequences, but not on a few of them: a batch size seems to be"),
-    (hard_coded_everywhere, "3 members for 3 sequences and 5 for 5, found {'sequences': 7}; a size must not be hard-"),
-    (no_plate, "expected a plate over the sequences, 3 members for 3 sequences and 5 for 5, found no plate"),
+    (hard_coded_everywhere, "found the plates {'sequences': 7} when the program was tried with 3 sequences and"),
+    (no_plate, "expected a plate with as many members as sequences, found no plate"),
     (two_plates, "expected one plate over the sequences, found several of their number: ['again', 'sequences']"),
     (subsampled, "plate 'sequences': found 2 of 3 members, expected all of them; a subsampled plate"),
     (sequential, "plate 'sequences': found a sequential plate (for ... in pyro.plate), expected a vectorized one"),
@@ -341,6 +341,12 @@ def test_network_is_told_from_a_program(posterior: dict[str, Tensor] | None) -> 
 def test_model_comes_first() -> None:
     with pytest.raises(ValueError, match="found function; the model comes first, then the data"):
         ksd_check(DATA, chain_with_stop)
+
+
+def test_data_without_a_symbol_are_refused() -> None:
+    for data in (["", ""], [[], []], torch.zeros(2, 0, dtype=torch.long)):
+        with pytest.raises(ValueError, match="data: expected symbols, found 2 empty sequences only; look at how"):
+            ksd_check(chain_with_stop, data)
 
 
 def test_guide_is_no_point() -> None:

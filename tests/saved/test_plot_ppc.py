@@ -48,6 +48,8 @@ def test_every_draw_stands_on_its_side_of_the_diagonal() -> None:
         p = float(check["ksd"]["p_value"].sel(view=name))
         assert ax.get_title() == f"{name}\nposterior predictive p = {p:.3f}"
     assert len(np.asarray(axes[1].collections[0].get_offsets())) == 0  # the data fit worse in every draw
+    told = [text.get_text() for text in axes[0].get_legend().get_texts()]
+    assert told == ["the replicate fits worse", "the data fit worse"]
     assert (axes[0].get_xlabel(), axes[0].get_ylabel()) == ("realized: the data", "replicated: by the model")
 
 

@@ -240,6 +240,7 @@ def test_sequences_with_the_largest_contributions(impossible: int) -> None:
     ax = plot_sequences(check, num=4)
     shares = 100 * one["contribution"].sel(sequence=order).values / float(one["statistic"])
     assert labels(ax) == [f"{index}  ({share:.3g} %)" for index, share in zip(order, shares, strict=True)]
+    assert ax.get_ylabel() == "sequence\n(share of the statistic)"
 
     expected, texts, columns = [], [], []
     for row, index in enumerate(order):
@@ -261,7 +262,9 @@ def test_sequences_with_the_largest_contributions(impossible: int) -> None:
 def test_sequences_show_no_percentages_of_nothing() -> None:
     check = made_up_check()
     largest = check["ksd"]["contribution"].sel(view="content-1").max().item()
-    assert labels(plot_sequences(check, view="content-1", num=1))[0].endswith(f"  ({largest:.2g})")
+    ax = plot_sequences(check, view="content-1", num=1)
+    assert labels(ax)[0].endswith(f"  ({largest:.2g})")
+    assert ax.get_ylabel() == "sequence\n(part of the statistic)"
     assert "−" in labels(plot_sequences(check, num=30))[-1]
 
 
