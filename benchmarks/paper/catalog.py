@@ -15,6 +15,7 @@ from benchmarks.paper.scenarios import (
     SCENARIOS_CSK,
     SCENARIOS_HAMMING,
     SCENARIOS_TEXT,
+    SHARED_NULL,
     SYMBOLS,
 )
 from benchmarks.paper.wild_level import WILD_LEVEL
@@ -26,6 +27,7 @@ _ALL = (
     RING_KERNEL,
     REDRAWN,
     MMD_ONE_SAMPLE,
+    SHARED_NULL,
     SYMBOLS,
     BALANCING,
     PERTURBED_WALK,

@@ -166,6 +166,14 @@ def _one_sample_jobs(quick: bool) -> list[ScenarioJob]:
     return [ScenarioJob(_published, index, group, scale, repetition) for index, repetition in found]
 
 
+def _shared_null_jobs(quick: bool) -> list[ScenarioJob]:
+    places = (None,) if quick else (1, 3, None)
+    groups = [_named(Spec("CSK", family, locations=place) for place in places) for family in FAMILIES]
+    scale = Scale(3, 19, 19) if quick else Scale(100, 100)  # a pool no larger than what a run takes
+    found = product(groups, (8,) if quick else range(len(scenarios())), range(2 if quick else 40))
+    return [ScenarioJob(_published, index, group, scale, repetition) for group, index, repetition in found]
+
+
 def _symbol_specs(quick: bool) -> list[tuple[str, Spec]]:
     found = product(("CSK",) if quick else ("CSK", "Hamming"), (1, 3), (1, 2, 3, None))
     specs = [Spec(kernel, "ZS′", locations=place, radius=radius) for kernel, place, radius in found]
@@ -341,6 +349,15 @@ MMD_ONE_SAMPLE = Experiment(
     axis="scenario",
     jobs=_one_sample_jobs,
     settings={**_settings(100, 500), "samples": 20},
+    draw=_draw_bars,
+    published=_table_of("CSK"),
+)
+SHARED_NULL = Experiment(
+    name="shared_null",
+    title="A hundred runs that share their null draws",
+    axis="scenario",
+    jobs=_shared_null_jobs,
+    settings={**_settings(100, 100), "groups of runs": 40},
     draw=_draw_bars,
     published=_table_of("CSK"),
 )

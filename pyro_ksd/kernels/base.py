@@ -49,7 +49,7 @@ class Kernel(ABC):
     @property
     def meaning(self) -> str:
         """What the kernel looks at, in words."""
-        return f"similarity ({type(self).__name__})"
+        return "whole sequences"
 
     @property
     def zero_across_lengths(self) -> bool:

@@ -37,6 +37,10 @@ class DiracKernel(Kernel):
     def zero_across_lengths(self) -> bool:
         return True
 
+    @property
+    def meaning(self) -> str:
+        return "the length" if self.on == "length" else super().meaning
+
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         if self.on == "length":
             return (x.lengths[:, None] == y.lengths).double()

@@ -35,6 +35,11 @@ class EmbeddingKernel(FeatureKernel):
     function: Callable[[Sequences], Tensor]
     batch_size: int = 2**14
 
+    @property
+    def meaning(self) -> str:
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return "features of your own" if name == "<lambda>" else f"the features of {name!r}"
+
     def features(self, sequences: Sequences) -> FeatureMatrix:
         rows = torch.arange(len(sequences), device=sequences.device).split(self.batch_size)
         return FeatureMatrix(torch.cat([self._embed(sequences[index]) for index in rows]))

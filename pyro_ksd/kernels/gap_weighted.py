@@ -44,6 +44,10 @@ class GapWeightedKernel(Kernel):
         if not 0 < self.decay <= 1:
             raise ValueError(f"decay: expected a number above 0 and at most 1, found {self.decay}")
 
+    @property
+    def meaning(self) -> str:
+        return f"subsequences of {self.length} symbols"
+
     def bytes_per_pair(self, width: int) -> int:
         return 8 * ((self.length - 1) * width + 2 * self.length + 3)
 

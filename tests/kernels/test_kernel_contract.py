@@ -206,6 +206,15 @@ def test_sums_of_a_matrix_agree_with_the_matrix_itself(name: str) -> None:
     torch.testing.assert_close(matrix.off_diagonal_sums(4), blocks, rtol=1e-10, atol=1e-10)
 
 
+def test_words_for_what_kernels_look_at() -> None:
+    assert EmbeddingKernel(symbol_sums).meaning == "the features of 'symbol_sums'"
+    assert EmbeddingKernel(torch.nn.Identity()).meaning == "the features of 'Identity'"
+    assert EmbeddingKernel(lambda x: x.tokens).meaning == "features of your own"
+    assert GapWeightedKernel(3).meaning == "subsequences of 3 symbols"
+    assert DiracKernel(on="length").meaning == "the length"
+    assert {kernel().meaning for kernel in (HammingKernel, DiracKernel)} == {"whole sequences"}
+
+
 def test_kernels_say_what_they_look_at(name: str) -> None:
     kernel = KERNELS[name][0]
     assert len(kernel.meaning) >= 10
