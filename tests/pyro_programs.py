@@ -147,15 +147,23 @@ def nested_features(sequences: Tensor, lengths: Tensor) -> None:
         pyro.factor("length", -0.7 * lengths.double())
 
 
-def hmm(sequences: Tensor, lengths: Tensor) -> None:
+def hidden_steps(
+    sequences: Tensor, lengths: Tensor, start: Tensor, moves: Tensor, emission: Tensor, stop: Tensor
+) -> None:
+    """A hidden Markov model step by step, with enumerated states."""
     with pyro.plate("sequences", len(lengths), dim=-1):
         z: Any = None
         for t in pyro.markov(range(sequences.shape[1])):
             with poutine.mask(mask=t < lengths):
-                probs = HIDDEN_START if z is None else HIDDEN_MOVES[z]
+                probs = start if z is None else moves[z]
                 z = pyro.sample(f"z_{t}", dist.Categorical(probs), infer={"enumerate": "parallel"})
-                pyro.sample(f"x_{t}", dist.Categorical(EMISSION[z]), obs=sequences[:, t])
-                pyro.sample(f"stop_{t}", bernoulli(), obs=stops(lengths, t))
+                pyro.sample(f"x_{t}", dist.Categorical(emission[z]), obs=sequences[:, t])
+                pyro.sample(f"stop_{t}", dist.Bernoulli(stop), obs=stops(lengths, t))
+
+
+def hmm(sequences: Tensor, lengths: Tensor) -> None:
+    stop = torch.tensor(STOP, dtype=torch.double)
+    hidden_steps(sequences, lengths, HIDDEN_START, HIDDEN_MOVES, EMISSION, stop)
 
 
 def coupled_hmm(sequences: Tensor, lengths: Tensor) -> None:

@@ -13,6 +13,7 @@ import pyro.distributions as dist
 import pytest
 import torch
 from pyro import poutine
+from pyro_programs import hidden_steps
 from torch import Tensor
 
 from pyro_ksd import HiddenMarkovSequence, MarkovSequence, Sequences
@@ -98,15 +99,7 @@ def hidden(sequences: Any = None, lengths: Any = None, num_sequences: int | None
     start, moves, emit = prior("start", STATES), prior("moves", STATES, STATES), prior("emit", STATES, SIZE)
     if num_sequences is not None:
         return drawn(HiddenMarkovSequence(start, moves, emit, STOP.expand(STATES)), num_sequences)
-    with pyro.plate("sequences", len(lengths), dim=-1):
-        state = None
-        for t in pyro.markov(range(sequences.shape[1])):
-            with poutine.mask(mask=t < lengths):
-                law = start if state is None else moves[state]
-                state = pyro.sample(f"z_{t}", dist.Categorical(law), infer={"enumerate": "parallel"})
-                pyro.sample(f"x_{t}", dist.Categorical(emit[state]), obs=sequences[:, t])
-                pyro.sample(f"stop_{t}", dist.Bernoulli(STOP), obs=(lengths == t + 1).double())
-    return None
+    return hidden_steps(sequences, lengths, start, moves, emit, STOP)
 
 
 def loop() -> None:

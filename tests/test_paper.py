@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -15,6 +16,7 @@ import xarray as xr
 from scipy.stats import binom
 
 from benchmarks.paper.__main__ import main
+from benchmarks.paper.agreement import added_variance, published_deviations
 from benchmarks.paper.catalog import EXPERIMENTS
 from benchmarks.paper.discrepancies import discrepancies
 from benchmarks.paper.experiment import Cell, Experiment
@@ -116,6 +118,31 @@ def test_rates_and_deviations_by_hand() -> None:
     assert np.isnan(deviations(result)[1, 0])
     assert standard_errors(result)[:, 0].values == pytest.approx([0.05, np.sqrt(0.05 * 0.95 / 200)])
     assert table(result).splitlines()[2:] == ["| b | 0.150 (0.250) |", "| a | 0.050 |"]
+
+
+def test_variance_of_groups_by_hand() -> None:
+    experiment = made_up({("a", "KSD"): 0.25, ("b", "KSD"): 0.0})
+    cells = [cell("a", 10), cell("a", 30, repetition=1), cell("b", 0), cell("b", 0, repetition=1)]
+    result = as_dataset(cells, experiment, quick=False, seed=0)
+    chance = (0.1 * 0.9 + 0.3 * 0.7) / 2 / 99
+    added = added_variance(result)
+    assert added.values.ravel() == pytest.approx([0.02 - chance, 0.0])
+    middle = (0.2 * 400 + 1) / 402
+    expected = 0.05 / np.sqrt(middle * (1 - middle) / 400 + (0.02 - chance) / 4 + 0.02 / 2)
+    assert published_deviations(result, added / 4).values.ravel() == pytest.approx([expected, 0.0])
+
+
+def test_groups_that_share_null_draws_vary_more() -> None:
+    """Of 19 shared draws the largest is the threshold, exceeded with a probability that has the law Beta(1, 19)."""
+    runs, groups, generator = 40, 400, seeded()
+    added = {}
+    for pool in (19, 1900):
+        statistics_of = partial(torch.rand, generator=generator, dtype=torch.double)
+        counts = [count_rejections(statistics_of(runs), statistics_of(pool), 19, generator) for _ in range(groups)]
+        cells = [cell("a", count, repetition, runs) for repetition, count in enumerate(counts)]
+        added[pool] = added_variance(as_dataset(cells, made_up({}), quick=False, seed=0)).item()
+    assert added[19] == pytest.approx(19 / (20**2 * 21), rel=0.3)
+    assert added[1900] < added[19] / 10
 
 
 def test_statistics_are_those_of_the_package() -> None:

@@ -16,6 +16,7 @@ from pyro import poutine
 from pyro.infer import MCMC, NUTS, SVI, Predictive, Trace_ELBO, TraceEnum_ELBO
 from pyro.infer.autoguide import AutoNormal
 from pyro.optim import Adam
+from pyro_programs import hidden_steps
 from torch import Tensor
 
 from pyro_ksd import (
@@ -90,21 +91,13 @@ def hidden(x: Any = None, num_sequences: int | None = None) -> Any:
         return pyro.sample("x", law, obs=x)
 
 
-def hidden_steps(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+def hidden_by_steps(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
     """The same, written step by step with enumerated states."""
     start, moves, emissions = simplex("start", STATES), simplex("moves", STATES, STATES), simplex("emit", STATES, SIZE)
     if num_sequences is not None:
         stop = torch.full((STATES,), 0.2, dtype=torch.double)
         return drawn(HiddenMarkovSequence(start, moves, emissions, stop), num_sequences)
-    with pyro.plate("sequences", len(lengths), dim=-1):
-        state = None
-        for t in pyro.markov(range(sequences.shape[1])):
-            with poutine.mask(mask=t < lengths):
-                law = start if state is None else moves[state]
-                state = pyro.sample(f"z_{t}", dist.Categorical(law), infer={"enumerate": "parallel"})
-                pyro.sample(f"x_{t}", dist.Categorical(emissions[state]), obs=sequences[:, t])
-                pyro.sample(f"stop_{t}", dist.Bernoulli(STOP), obs=(lengths == t + 1).double())
-    return None
+    return hidden_steps(sequences, lengths, start, moves, emissions, STOP)
 
 
 def second_order_data(num: int) -> Sequences:
@@ -299,7 +292,7 @@ def test_a_hidden_markov_model_after_inference(inference: str, right: bool) -> N
     if inference == "NUTS":
         program, posterior = hidden, nuts(hidden, data.padded(-1), draws=draws)
     else:
-        program = hidden_steps
+        program = hidden_by_steps
         posterior = svi(program, data.tokens, data.lengths, enumerated=True, steps=80)
     # Edits near the end are enough here, and a hidden Markov model is slow to evaluate.
     options: dict[str, Any] = {"views": ["content-2", "content-3"], "neighborhood": zs(locations=3)}

@@ -184,3 +184,23 @@ def test_level_of_a_fitted_chain() -> None:
     print(f"\nfitted chain, n = {size}: {rejected} of {runs}, band {low:.0f} to {high:.0f}")
     assert low <= rejected["refit"] <= high
     assert rejected["plain"] < low  # conservative
+
+
+@pytest.mark.slow
+def test_level_of_a_chain_fitted_to_other_data() -> None:
+    """The error of the fit is a fault that the check sees, unless there were many more data to fit to."""
+    runs, draws, level, size = 200, 99, 0.05, 80
+    generator = seeded(9)
+    rejected = {1: 0, 20: 0}
+    for times in rejected:
+        for run in range(runs):
+            fitted = fit_markov(CHAIN.draw(times * size, generator), 1, pseudocount=0.5)
+            data = CHAIN.draw(size, generator)
+            found = goodness_of_fit(
+                fitted, data, default_views(), bootstrap="parametric", num_bootstrap=draws, seed=run
+            )
+            rejected[times] += found.p_value_overall <= level + 1e-9
+    low, high = binom.interval(0.999, runs, level)
+    print(f"\nfitted to 1 and 20 times as many, n = {size}: {rejected} of {runs}, band {low:.0f} to {high:.0f}")
+    assert rejected[1] > high
+    assert low <= rejected[20] <= high

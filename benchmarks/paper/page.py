@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 
+from benchmarks.paper.agreement import FAR, agreement, asked, outside, share_near, shared_null_text
 from benchmarks.paper.catalog import EXPERIMENTS
 from benchmarks.paper.claims import claims
 from benchmarks.paper.discrepancies import discrepancies
@@ -27,7 +28,6 @@ from benchmarks.paper.results import (
 )
 
 DIRECTORY = Path(__file__).parents[2] / "docs" / "paper"
-_FAR = 3  # standard errors
 
 
 def write(directory: Path = DIRECTORY) -> None:
@@ -52,7 +52,7 @@ def reproduction(results: dict[str, xr.Dataset]) -> str:
         f"Together they took {hours:.1f} hours by the clock, on a machine with two processors that had other work to "
         "do as well; the run with the Hamming kernel stood still for about an hour of its time."
     )
-    return "\n\n".join([_HEAD, time, *waiting, _claims(results), *_agreement(results), *sections]) + "\n"
+    return "\n\n".join([_HEAD, time, *waiting, _claims(results), *agreement(results), *sections]) + "\n"
 
 
 _HEAD = """# The paper, reproduced
@@ -84,42 +84,14 @@ def _section(result: xr.Dataset, body: Callable[[xr.Dataset], str]) -> str:
 {shown}."""
 
 
-def _agreement(results: dict[str, xr.Dataset]) -> list[str]:
-    """How many cells with J = 1, 3 and ∞ of the twelve scenarios agree with the paper."""
-    if not {"scenarios_csk", "scenarios_hamming", "ring_kernel"} <= set(results):
-        return []
-    csk, hamming, ring = (
-        _asked(deviations(results[name])) for name in ("scenarios_csk", "scenarios_hamming", "ring_kernel")
-    )
-    mixed = xr.concat([hamming.drop_sel(point=ring["point"].values), ring], "point")
-    rows = [
-        ["CSK", _share(csk)],
-        ["Hamming", _share(hamming)],
-        ["Hamming, but the cyclic Gaussian kernel in the four random walks", _share(mixed)],
-        ["CSK and the row above together", _share(xr.concat([csk, mixed], "test", join="outer"))],
-    ]
-    head = ["kernel", f"within {_FAR} standard errors of the published figure"]
-    return [
-        "## How well the twelve scenarios agree\n\nOf the cells with J = 1, 3 and ∞, all kinds of edits:\n\n"
-        f"{markdown(head, rows)}\n\nIn the random walks the paper calls its kernel Hamming, but its "
-        "figures agree better with the cyclic Gaussian kernel: see [](#ring_kernel)."
-    ]
-
-
-def _asked(far: xr.DataArray) -> xr.DataArray:
-    """The tests with J = 1, 3 and ∞."""
-    tests = [str(test) for test in far["test"].values]
-    return far.sel(test=[test for test in tests if test.endswith(("J=1", "J=3", "J=∞"))])
-
-
 def scenario_tables(result: xr.Dataset) -> str:
     """One table for each kernel and kind of edits, and how far all figures are from the published ones."""
     far = deviations(result)
     names = [str(test) for test in result["test"].values]
     parts = [
-        f"{_share(_asked(far))} of the cells with J = 1, 3 and ∞, and {_share(far)} of all published cells, "
-        f"lie within {_FAR} standard errors (of both estimates) of the published figure; the others are in bold.",
-        _outside(far) + (" The random walks are another matter: [](#ring_kernel)." if "Hamming" in names[0] else ""),
+        f"{share_near(asked(far))} of the cells with J = 1, 3 and ∞, and {share_near(far)} of all published cells, "
+        f"lie within {FAR} standard errors (of both estimates) of the published figure; the others are in bold.",
+        outside(far) + (" The random walks are another matter: [](#ring_kernel)." if "Hamming" in names[0] else ""),
     ]
     for group in dict.fromkeys(name.split(" J=")[0] for name in names if " J=" in name):
         columns = [name for name in names if name.startswith(f"{group} J=")]
@@ -127,23 +99,6 @@ def scenario_tables(result: xr.Dataset) -> str:
     columns = [name for name in names if name.endswith("MMD")]
     parts.append(_scenario_table(result, columns, columns, "MMD"))
     return "\n\n".join(parts)
-
-
-def _outside(far: xr.DataArray) -> str:
-    """How far the cells in bold are from the published figures, and what may be behind it."""
-    cells = far.stack(cell=["point", "test"])
-    bold = cells[cells > _FAR].sortby(cells[cells > _FAR], ascending=False)
-    listed = "; ".join(
-        f"{test} in *{point}* {float(bold.sel(point=point, test=test)):.1f}" for point, test in bold["cell"].values
-    )
-    spread = float((far**2).mean() ** 0.5)
-    return (
-        f"In standard errors they are off by: {listed}. Over all cells the root mean square is {spread:.2f}; it would "
-        "be 1 if the rates of the paper and ours differed by binomial chance alone. What else there is: the runs of a "
-        "cell here share a pool of null draws, and those of the paper may share their null draws, or the sample of the "
-        "MMD, too, so that a whole cell is shifted. [](#mmd_one_sample) shows how far for the MMD; for the others this "
-        "is a guess that has not been tested."
-    )
 
 
 def _scenario_table(result: xr.Dataset, tests: list[str], heads: list[str], title: str) -> str:
@@ -154,7 +109,7 @@ def _scenario_table(result: xr.Dataset, tests: list[str], heads: list[str], titl
         for test in tests:
             here = {"point": point, "test": test}
             text = f"{float(rate.sel(here)):.3f}{_bracket(float(published.sel(here)))}"
-            row.append(f"**{text}**" if float(far.sel(here)) > _FAR else text)
+            row.append(f"**{text}**" if float(far.sel(here)) > FAR else text)
         rows.append(row)
     means, theirs = rate.mean("point"), published.mean("point", skipna=False)
     rows.append(
@@ -165,11 +120,6 @@ def _scenario_table(result: xr.Dataset, tests: list[str], heads: list[str], titl
 
 def _bracket(published: float) -> str:
     return "" if np.isnan(published) else f" ({published:.3f})"
-
-
-def _share(far: xr.DataArray) -> str:
-    known = int(far.notnull().sum())
-    return f"{int((far <= _FAR).sum())} of {known} ({float((far <= _FAR).sum()) / known:.1%})"
 
 
 def spread_table(result: xr.Dataset) -> str:
@@ -230,6 +180,7 @@ _BODIES: dict[str, Callable[[xr.Dataset], str]] = {
     "scenarios_hamming": scenario_tables,
     "redrawn": spread_table,
     "mmd_one_sample": spread_table,
+    "shared_null": lambda result: f"{shared_null_text(result)}\n\n{table(result)}",
     "symbols": symbol_table,
     "balancing": balancing_table,
 }

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How well the twelve scenarios agree with the published figures, and what the rest may come from."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from benchmarks.paper.results import deviations, markdown, rates
+
+FAR = 3  # standard errors
+
+
+def agreement(results: dict[str, xr.Dataset]) -> list[str]:
+    """The section on how many cells with J = 1, 3 and ∞ agree with the paper."""
+    if not {"scenarios_csk", "scenarios_hamming", "ring_kernel"} <= set(results):
+        return []
+    csk, hamming, ring = (
+        asked(deviations(results[name])) for name in ("scenarios_csk", "scenarios_hamming", "ring_kernel")
+    )
+    mixed = xr.concat([hamming.drop_sel(point=ring["point"].values), ring], "point")
+    rows = [
+        ["CSK", share_near(csk)],
+        ["Hamming", share_near(hamming)],
+        ["Hamming, but the cyclic Gaussian kernel in the four random walks", share_near(mixed)],
+        ["CSK and the row above together", share_near(xr.concat([csk, mixed], "test", join="outer"))],
+    ]
+    head = ["kernel", f"within {FAR} standard errors of the published figure"]
+    return [
+        "## How well the twelve scenarios agree\n\nOf the cells with J = 1, 3 and ∞, all kinds of edits:\n\n"
+        f"{markdown(head, rows)}\n\nIn the random walks the paper calls its kernel Hamming, but its figures agree "
+        "better with the cyclic Gaussian kernel: see [](#ring_kernel). What else is off is looked into in "
+        "[](#shared_null) and [](#mmd_one_sample)."
+    ]
+
+
+def asked(far: xr.DataArray) -> xr.DataArray:
+    """The tests with J = 1, 3 and ∞."""
+    tests = [str(test) for test in far["test"].values]
+    return far.sel(test=[test for test in tests if test.endswith(("J=1", "J=3", "J=∞"))])
+
+
+def share_near(far: xr.DataArray) -> str:
+    """How many of the known deviations are not far."""
+    known = int(far.notnull().sum())
+    return f"{int((far <= FAR).sum())} of {known} ({float((far <= FAR).sum()) / known:.1%})"
+
+
+def outside(far: xr.DataArray) -> str:
+    """Which cells are far from the published figures, and how far all are."""
+    cells = far.stack(cell=["point", "test"])
+    bold = cells[cells > FAR].sortby(cells[cells > FAR], ascending=False)
+    listed = "; ".join(
+        f"{test} in *{point}* {float(bold.sel(point=point, test=test)):.1f}" for point, test in bold["cell"].values
+    )
+    return (
+        f"In standard errors they are off by: {listed}. Over all cells the root mean square is "
+        f"{_root_mean_square(far):.2f}; it would be 1 if the rates of the paper and ours differed by binomial chance "
+        "alone."
+    )
+
+
+def shared_null_text(result: xr.Dataset) -> str:
+    """Whether null draws that are shared by runs explain how far the published figures are from precise ones."""
+    added, runs = added_variance(result), result.attrs["published_runs"]
+    group = int(result["runs"].max())
+    cases = {
+        f"{runs} independent runs": 0 * added,
+        f"{runs // group} groups of {group} runs that share their null draws": added / (runs // group),
+        f"{runs} runs that share their null draws": added,
+    }
+    found = {words: published_deviations(result, variance) for words, variance in cases.items()}
+    rows = [[words, f"{_root_mean_square(far):.2f}", share_near(far)] for words, far in found.items()]
+    head = ["if a published figure comes from", "root mean square", f"within {FAR} standard errors"]
+    spread = float((result["rejected"] / result["runs"]).var("repetition", ddof=1).mean() ** 0.5)
+    chance = float(_binomial_variance(result).mean() ** 0.5)
+    return (
+        "Whoever computes the null draws of a test once and uses them for many data sets gets rates that all err in "
+        f"the same direction: the same threshold is too low, or too high, for all. Here {group} runs share "
+        f"{group} null draws, {result.sizes['repetition']} times over. The rates of such a group have a standard "
+        f"deviation of {spread:.3f} (root mean square over the cells) where {chance:.3f} would be binomial chance.\n\n"
+        "We do not know whether the runs of the paper share null draws. But the mean over the groups is more precise "
+        "than the published figures, so it shows how much these vary. Their distance from it, in standard errors "
+        f"of the difference:\n\n{markdown(head, rows)}"
+    )
+
+
+def published_deviations(result: xr.Dataset, added: xr.DataArray) -> xr.DataArray:
+    """The distance of published figures from the mean over the repetitions, in standard errors of the difference.
+
+    :param added: the variance that a published figure has beside that of binomial chance.
+    """
+    count, runs = result.sizes["repetition"], result.attrs["published_runs"]
+    own = (result["rejected"] / result["runs"]).var("repetition", ddof=1) / count
+    middle = (rates(result) * runs + 1) / (runs + 2)  # a rate of 0 or 1 is not known without error
+    distance: xr.DataArray = (
+        abs(rates(result) - result["published"]) / (middle * (1 - middle) / runs + added + own) ** 0.5
+    )
+    return distance
+
+
+def added_variance(result: xr.Dataset) -> xr.DataArray:
+    """By how much the variance of the rates of the repetitions exceeds that of binomial chance; at least 0."""
+    excess: xr.DataArray = (result["rejected"] / result["runs"]).var("repetition", ddof=1) - _binomial_variance(result)
+    return excess.clip(min=0)
+
+
+def _binomial_variance(result: xr.Dataset) -> xr.DataArray:
+    rate = result["rejected"] / result["runs"]
+    variance: xr.DataArray = (rate * (1 - rate) / (result["runs"] - 1)).mean("repetition")
+    return variance
+
+
+def _root_mean_square(far: xr.DataArray) -> float:
+    return float((far**2).mean() ** 0.5)
