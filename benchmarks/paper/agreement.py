@@ -47,13 +47,8 @@ def share_near(far: xr.DataArray) -> str:
 
 def outside(far: xr.DataArray) -> str:
     """Which cells are far from the published figures, and how far all are."""
-    cells = far.stack(cell=["point", "test"])
-    bold = cells[cells > FAR].sortby(cells[cells > FAR], ascending=False)
-    listed = "; ".join(
-        f"{test} in *{point}* {float(bold.sel(point=point, test=test)):.1f}" for point, test in bold["cell"].values
-    )
     return (
-        f"In standard errors they are off by: {listed}. Over all cells the root mean square is "
+        f"In standard errors they are off by: {_listed(far)}. Over all cells the root mean square is "
         f"{_root_mean_square(far):.2f}; it would be 1 if the rates of the paper and ours differed by binomial chance "
         "alone."
     )
@@ -63,24 +58,29 @@ def shared_null_text(result: xr.Dataset) -> str:
     """Whether null draws that are shared by runs explain how far the published figures are from precise ones."""
     added, runs = added_variance(result), result.attrs["published_runs"]
     group = int(result["runs"].max())
-    cases = {
-        f"{runs} independent runs": 0 * added,
-        f"{runs // group} groups of {group} runs that share their null draws": added / (runs // group),
-        f"{runs} runs that share their null draws": added,
-    }
-    found = {words: published_deviations(result, variance) for words, variance in cases.items()}
-    rows = [[words, f"{_root_mean_square(far):.2f}", share_near(far)] for words, far in found.items()]
-    head = ["if a published figure comes from", "root mean square", f"within {FAR} standard errors"]
+    independent, grouped, together = (
+        published_deviations(result, variance) for variance in (0 * added, added / (runs // group), added)
+    )
+    rows = [
+        [words, f"{_root_mean_square(far):.2f}", share_near(far), _listed(far)]
+        for words, far in (
+            (f"{runs} independent runs", independent),
+            (f"{runs // group} groups of {group} runs that share their null draws", grouped),
+            (f"{runs} runs that share their null draws", together),
+        )
+    ]
+    head = ["if a published figure comes from", "root mean square", f"within {FAR} standard errors", "the others"]
     spread = float((result["rejected"] / result["runs"]).var("repetition", ddof=1).mean() ** 0.5)
     chance = float(_binomial_variance(result).mean() ** 0.5)
     return (
-        "Whoever computes the null draws of a test once and uses them for many data sets gets rates that all err in "
-        f"the same direction: the same threshold is too low, or too high, for all. Here {group} runs share "
-        f"{group} null draws, {result.sizes['repetition']} times over. The rates of such a group have a standard "
-        f"deviation of {spread:.3f} (root mean square over the cells) where {chance:.3f} would be binomial chance.\n\n"
-        "We do not know whether the runs of the paper share null draws. But the mean over the groups is more precise "
-        "than the published figures, so it shows how much these vary. Their distance from it, in standard errors "
-        f"of the difference:\n\n{markdown(head, rows)}"
+        "Whoever draws the null data sets of a test once and uses them for many data sets makes all of these runs err "
+        f"in the same direction: one threshold serves them all. Here {group} runs share {group} null draws, "
+        f"{result.sizes['repetition']} times over. The rates of these groups have a standard deviation of {spread:.3f} "
+        f"(root mean square over the cells); binomial chance would make it {chance:.3f}.\n\n"
+        "The mean over the groups is more precise than a published figure, so that their distance tells how much the "
+        f"published figures vary. In standard errors of the difference:\n\n{markdown(head, rows)}\n\n"
+        "The published figures vary more than those of independent runs would, about as much as if their null draws "
+        "were shared. Whether they were, we do not know. The cells of the last column are not explained by it."
     )
 
 
@@ -112,3 +112,12 @@ def _binomial_variance(result: xr.Dataset) -> xr.DataArray:
 
 def _root_mean_square(far: xr.DataArray) -> float:
     return float((far**2).mean() ** 0.5)
+
+
+def _listed(far: xr.DataArray) -> str:
+    """The cells that are far, the farthest first."""
+    cells = far.stack(cell=["point", "test"])
+    bold = cells[cells > FAR].sortby(cells[cells > FAR], ascending=False)
+    return "; ".join(
+        f"{test} in *{point}* {float(bold.sel(point=point, test=test)):.1f}" for point, test in bold["cell"].values
+    )
