@@ -217,7 +217,10 @@ def _draw_neighborhoods(result: xr.Dataset) -> Figure:
     left.set_xticks([1, 3, 5, 7, 9, 11], ["1", "3", "5", "7", "9", "∞"])
     finish(left, "J, locations that are edited", top=0.7)
     finish(right, "median time of one statistic in ms", top=0.7)
-    right.set(xscale="log", ylabel="", xticks=(ticks := [0.5, 1, 2, 5, 10, 20, 50]), xticklabels=map(str, ticks))
+    right.set(xscale="log", ylabel="")
+    low, high = right.get_xlim()
+    ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200) if low <= tick <= high]
+    right.set_xticks(ticks, list(map(str, ticks)))
     right.minorticks_off()
     right.legend(*left.get_legend_handles_labels(), **LEGEND)
     left.get_legend().remove()
