@@ -46,6 +46,10 @@ def seeded(seed: int, device: torch.device) -> torch.Generator:
 
     Data are often drawn with the same small seed as the check has. Their random numbers must not come again in what the
     model draws: the two would be alike, however wrong the model.
+
+    >>> one, other = seeded(0, torch.device("cpu")), torch.Generator().manual_seed(0)
+    >>> torch.rand(1, generator=one).equal(torch.rand(1, generator=other))
+    False
     """
     other = torch.randint(2**62, (), generator=torch.Generator().manual_seed(seed))
     return torch.Generator(device).manual_seed(int(other))
@@ -55,6 +59,9 @@ def rademacher(num_draws: int, size: int, generator: torch.Generator) -> Tensor:
     """Independent signs, -1 or 1; double ``[num_draws, size]``.
 
     They keep the level from small samples on, where :func:`multinomial` weights reject a true model too often.
+
+    >>> rademacher(2, 100, torch.Generator().manual_seed(0)).unique().tolist()
+    [-1.0, 1.0]
     """
     signs = torch.randint(0, 2, (num_draws, size), generator=generator, device=generator.device)
     return signs.double().mul_(2).sub_(1)
@@ -64,6 +71,9 @@ def multinomial(num_draws: int, size: int, generator: torch.Generator) -> Tensor
     """How often ``size`` draws with replacement meet each of ``size`` items, minus 1; double ``[num_draws, size]``.
 
     The weights of Baum, Kanagawa and Gretton (2023).
+
+    >>> multinomial(2, 100, torch.Generator().manual_seed(0)).sum(1).tolist()
+    [0.0, 0.0]
     """
     chosen = torch.randint(0, size, (num_draws, size), generator=generator, device=generator.device)
     ones = torch.ones(num_draws, size, dtype=torch.double, device=generator.device)
@@ -85,6 +95,13 @@ def wild_bootstrap(
 
     :param matrices: the Stein kernel matrices of the views, of the same sequences.
     :param weights: :func:`rademacher` or :func:`multinomial`.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.views import default_views
+    >>> data, views = Sequences.of(["aabb", "bbccc", "caa", "abbc"]), default_views()
+    >>> matrices = stein_matrices(random_walk(3), data, views)
+    >>> wild_bootstrap(matrices, views, 50, torch.Generator().manual_seed(0)).statistic.shape
+    torch.Size([50, 5])
     """
     size = len(matrices[0])
     check_sample_size(size)
@@ -126,6 +143,12 @@ def parametric_bootstrap(
 
     :param views: all of them see the same data sets.
     :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.views import default_views
+    >>> null = parametric_bootstrap(random_walk(3), 4, default_views(), 50, torch.Generator().manual_seed(0))
+    >>> null.statistic.shape
+    torch.Size([50, 5])
     """
     check_sample_size(size)
     draws = []
@@ -157,6 +180,13 @@ def refitted_bootstrap(
 
     :param refit: fits a model to a data set, in the same way as ``model`` was fitted to the data.
     :param views: all of them see the same data sets.
+
+    >>> from pyro_ksd.models import fit_markov
+    >>> from pyro_ksd.views import default_views
+    >>> fitted = fit_markov(Sequences.of(["aabb", "bbccc", "caa", "abbc"]), 1, pseudocount=0.5)
+    >>> refit = lambda replicate: fit_markov(replicate, 1, pseudocount=0.5)
+    >>> refitted_bootstrap(fitted, refit, 4, default_views(), 10, torch.Generator().manual_seed(0)).statistic.shape
+    torch.Size([10, 5])
     """
     check_sample_size(size)
     draws = []

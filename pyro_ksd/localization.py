@@ -94,6 +94,17 @@ def localize(
 
     :param symbols: the symbols of the alphabet, as a person writes them.
     :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
+
+    >>> from pyro_ksd import Sequences, default_views
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.testing import goodness_of_fit
+    >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"])
+    >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=99)
+    >>> places = localize(found, "abc")
+    >>> torch.stack([place.contribution.sum() for place in places]).allclose(found.statistic)
+    True
+    >>> places[1].features.name[0]  # the walk never rests
+    'bb'
     """
     parts = list(zip(result.views, result.matrices, result.null.extreme.unbind(1), strict=True))
     return [
@@ -115,6 +126,16 @@ def localize_view(
     :param jumps: of the view's operator.
     :param matrix: the view's Stein kernel matrix.
     :param extreme: ``[B]``, null draws of the largest ``|z|`` of the view's features.
+
+    >>> from pyro_ksd import Sequences, default_views
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.testing import goodness_of_fit
+    >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"])
+    >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=99)
+    >>> start = found.views[3]
+    >>> place = localize_view(found.jumps[start.operator], start, found.matrices[3], found.null.extreme[:, 3], "abc")
+    >>> place.attribution.shape  # the positions of the longest sequence, and the gap behind it
+    torch.Size([6, 6])
     """
     n = len(matrix)
     attribution, edits = _by_position(jumps, view, matrix, symbols, max_bytes)
@@ -129,6 +150,16 @@ def edit_shares(
 
     :param jumps: of the view's operator.
     :param matrix: the view's Stein kernel matrix.
+
+    >>> from pyro_ksd import Sequences, default_views
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.testing import goodness_of_fit
+    >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"])
+    >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=99)
+    >>> pairs = found.views[1]
+    >>> shares = [share for _, share in edit_shares(found.jumps[pairs.operator], pairs, found.matrices[1])]
+    >>> torch.cat(shares).sum().isclose(found.statistic[1]).item()
+    True
     """
     n = len(matrix)
     for chunk in jumps if view.kernel.has_features else [jumps.at_once()]:
@@ -203,7 +234,18 @@ def _features(view: View, matrix: SteinMatrix, extreme: Tensor, symbols: Sequenc
 
 
 def mean_localization(parts: Sequence[Localization]) -> Localization:
-    """The mean over several models, such as posterior draws of one; what one of them does not report counts as 0."""
+    """The mean over several models, such as posterior draws of one; what one of them does not report counts as 0.
+
+    >>> from pyro_ksd import Sequences, default_views
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.testing import goodness_of_fit
+    >>> data, views = Sequences.of(["aabb", "bbccc", "caa", "abbc"]), default_views()[:1]
+    >>> models = random_walk(3), random_walk(3, hold=0.5)
+    >>> found = [goodness_of_fit(model, data, views, num_bootstrap=20) for model in models]
+    >>> mean = mean_localization([localize(one, "abc")[0] for one in found])
+    >>> mean.contribution.sum().isclose((found[0].statistic[0] + found[1].statistic[0]) / 2).item()
+    True
+    """
     return Localization(
         contribution=torch.stack([part.contribution for part in parts]).mean(0),
         attribution=torch.stack([part.attribution for part in parts]).mean(0),

@@ -70,6 +70,18 @@ def posterior_predictive(
 
     :param symbols: the symbols of the alphabet, as a person writes them.
     :param seed: of the replicated data.
+
+    >>> import pyro
+    >>> from pyro_ksd import MarkovSequence, default_views
+    >>> def program(x=None, num_sequences=None):
+    ...     stop = pyro.sample("stop", pyro.distributions.Beta(2.0, 2.0))
+    ...     chain = MarkovSequence.from_transitions(torch.ones(2) / 2, torch.ones(2, 2) / 2, stop)
+    ...     with pyro.plate("sequences", num_sequences if x is None else len(x)):
+    ...         return pyro.sample("x", chain, obs=x)
+    >>> data = Sequences.of(["ab", "b", "aba", "aa"])
+    >>> models = ModelDraws(program, data, {"stop": torch.tensor([0.3, 0.4, 0.5])})
+    >>> posterior_predictive(models, data, default_views(), "ab").realized.shape
+    torch.Size([3, 5])
     """
     size = len(sequences)
     check_sample_size(size)

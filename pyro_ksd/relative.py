@@ -73,6 +73,14 @@ def relative_fit(sums: Sequence[SteinSums]) -> RelativeFit:
     the models cannot be told apart: :math:`z = 0` and the p-value is 1.
 
     :param sums: one for each model, all of them of the same views and sequences.
+
+    >>> from pyro_ksd import Sequences, default_views
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein import stein_matrices
+    >>> data, views = Sequences.of(["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]), default_views()
+    >>> models = random_walk(3), random_walk(3, hold=0.5)
+    >>> relative_fit([SteinSums.of(stein_matrices(model, data, views)) for model in models]).rank[:, -1]
+    tensor([2, 1])
     """
     others, diagonal = torch.stack([one.others for one in sums]), torch.stack([one.diagonal for one in sums])
     n = others.shape[-1]
@@ -118,6 +126,10 @@ def leave_one_out(others: Tensor) -> Tensor:
 
     :param others: ``[..., n]``, the sums :math:`r_i`.
     :returns: ``[..., n]``
+
+    >>> matrix = torch.tensor([[9.0, 1.0, 2.0], [1.0, 9.0, 3.0], [2.0, 3.0, 9.0]])
+    >>> leave_one_out(matrix.sum(1) - matrix.diagonal()).tolist()  # what is left is one pair each
+    [3.0, 2.0, 1.0]
     """
     n = others.shape[-1]
     return (others.sum(-1, keepdim=True) - 2 * others) / ((n - 1) * (n - 2))
@@ -131,6 +143,9 @@ def jackknife_error(left_out: Tensor) -> Tensor:
 
     :param left_out: ``[..., n]``, the statistic without each of the sequences.
     :returns: ``[...]``
+
+    >>> round(jackknife_error(torch.tensor([3.0, 2.0, 1.0])).item(), 4)
+    1.1547
     """
     n = left_out.shape[-1]
     error: Tensor = left_out.std(-1) * (n - 1) / n**0.5

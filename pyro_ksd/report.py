@@ -64,6 +64,17 @@ def to_datatree(
     :param localizations: one for each view.
     :param sequences: all of the data, also what the model calls impossible.
     :param settings: what the test was run with, kept in the attributes of ``ksd``.
+
+    >>> import torch
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.localization import localize
+    >>> from pyro_ksd.testing import goodness_of_fit
+    >>> from pyro_ksd.views import default_views
+    >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc"])
+    >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=20)
+    >>> none = Impossible(torch.zeros(0, dtype=torch.long), [])
+    >>> list(to_datatree(found, localize(found, "abc"), data, none, settings={"seed": 0}, gram=False).children)
+    ['ksd', 'ksd_null', 'observed_data', 'ksd_ngram', 'ksd_edit']
     """
     kept = np.setdiff1d(np.arange(len(sequences)), as_numpy(impossible.rows))
     seconds = {f"seconds_{stage}": seconds for stage, seconds in result.seconds.items()}
@@ -100,6 +111,22 @@ def predictive_datatree(
     ``ksd`` holds means over the posterior draws (of contributions, attributions and features: over at most 25 of them,
     evenly spaced), ``ksd_null`` the statistics of the replicated data, and ``ksd_ppc`` the statistics of each draw:
     ``realized``, ``replicated`` and their ``difference``, ``(chain, draw, view)``.
+
+    >>> import pyro, torch
+    >>> from pyro_ksd import MarkovSequence, default_views
+    >>> from pyro_ksd.models.draws import ModelDraws
+    >>> from pyro_ksd.predictive import posterior_predictive
+    >>> def program(x=None, num_sequences=None):
+    ...     stop = pyro.sample("stop", pyro.distributions.Beta(2.0, 2.0))
+    ...     chain = MarkovSequence.from_transitions(torch.ones(2) / 2, torch.ones(2, 2) / 2, stop)
+    ...     with pyro.plate("sequences", num_sequences if x is None else len(x)):
+    ...         return pyro.sample("x", chain, obs=x)
+    >>> data = Sequences.of(["ab", "b", "aba", "aa"])
+    >>> models = ModelDraws(program, data, {"stop": torch.tensor([0.3, 0.4, 0.5])})
+    >>> found = posterior_predictive(models, data, default_views(), "ab")
+    >>> tree = predictive_datatree(found, data, Impossible(torch.zeros(0, dtype=torch.long), []), settings={})
+    >>> dict(tree["ksd_ppc"].sizes)
+    {'chain': 1, 'draw': 3, 'view': 5}
     """
     means = GoodnessOfFit(
         views=result.views,
@@ -148,6 +175,14 @@ def common_groups(
     :param p_value: ``[V]``.
     :param kind: what kind of p-values these are.
     :param settings: what the test was run with, kept in the attributes of ``ksd``.
+
+    >>> import torch
+    >>> statistic, p = torch.tensor([0.3]), torch.tensor([0.02])
+    >>> null, data = torch.zeros(99, 1), Sequences.of(["ab", "b"])
+    >>> meanings = {"pairs": "pairs of neighbors"}
+    >>> groups = common_groups(meanings, statistic, null, p, 0.02, data, kind="wild", settings={})
+    >>> groups["ksd_null"]["ksd"].sizes["draw"]
+    99
     """
     view = {"view": as_strings(list(meanings))}
     ksd = xr.Dataset(

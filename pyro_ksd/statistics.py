@@ -13,18 +13,34 @@ TIE_TOLERANCE = 1e-10
 
 
 def u_statistic(matrix: SteinMatrix) -> Tensor:
-    r"""The unbiased estimate of KSD², :math:`U = \frac{1}{n(n-1)} \sum_{i \ne j} H_{ij}`; it can be negative."""
+    r"""The unbiased estimate of KSD², :math:`U = \frac{1}{n(n-1)} \sum_{i \ne j} H_{ij}`; it can be negative.
+
+    >>> from pyro_ksd.kernels.matrices import GramMatrix
+    >>> u_statistic(GramMatrix(torch.tensor([[4.0, 1.0], [1.0, 2.0]]))).item()
+    1.0
+    """
     return weighted_u_statistics(matrix, _ones(matrix))[0]
 
 
 def v_statistic(matrix: SteinMatrix) -> Tensor:
-    r"""The biased estimate of KSD², :math:`V = \frac{1}{n^2} \sum_{i, j} H_{ij} \ge 0`."""
+    r"""The biased estimate of KSD², :math:`V = \frac{1}{n^2} \sum_{i, j} H_{ij} \ge 0`.
+
+    >>> from pyro_ksd.kernels.matrices import GramMatrix
+    >>> v_statistic(GramMatrix(torch.tensor([[4.0, 1.0], [1.0, 2.0]]))).item()
+    2.0
+    """
     n = len(matrix)
     return (matrix.off_diagonal_form(_ones(matrix))[0] + matrix.diagonal().sum()) / n**2
 
 
 def weighted_u_statistics(matrix: SteinMatrix, weights: Tensor) -> Tensor:
-    r""":math:`\frac{1}{n(n-1)} \sum_{i \ne j} w_i w_j H_{ij}` for each row of weights ``[B, n]``: ``[B]``."""
+    r""":math:`\frac{1}{n(n-1)} \sum_{i \ne j} w_i w_j H_{ij}` for each row of weights ``[B, n]``: ``[B]``.
+
+    >>> from pyro_ksd.kernels.matrices import GramMatrix
+    >>> matrix = GramMatrix(torch.tensor([[4.0, 1.0], [1.0, 2.0]]))
+    >>> weighted_u_statistics(matrix, torch.tensor([[1.0, 1.0], [1.0, -1.0]])).tolist()
+    [1.0, -1.0]
+    """
     n = len(matrix)
     check_sample_size(n)
     values = matrix.off_diagonal_form(weights) / (n * (n - 1))

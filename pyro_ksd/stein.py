@@ -25,6 +25,13 @@ def stein_matrices(
 
     :param max_bytes: for kernels without features, see :meth:`pyro_ksd.kernels.Kernel.stein`.
     :raises ValueError: if the model gives probability 0 to a sequence, or NaN to an edit.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.views import default_views
+    >>> data = Sequences.of(["aabb", "bbccc", "caa"])
+    >>> matrices = stein_matrices(random_walk(3), data, default_views())
+    >>> len(matrices), matrices[0].dense().shape
+    (5, torch.Size([3, 3]))
     """
     check_possible(model, sequences)
     return matrices_of(find_jumps(model, sequences, views), views, max_bytes)
@@ -37,6 +44,15 @@ def find_jumps(
 
     :param sequences: all of them possible under the model.
     :param keep: see :class:`~pyro_ksd.jumps.Jumps`.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.views import default_views
+    >>> data, views = Sequences.of(["ab", "bca"]), default_views()
+    >>> jumps = find_jumps(random_walk(3), data, views)
+    >>> len(jumps)  # four views share an operator, the length has its own
+    2
+    >>> len(jumps[views[0].operator].at_once().edits)  # 10 substitutions, 16 insertions, 5 deletions
+    31
     """
     return {view.operator: Jumps.under(model, view.operator, sequences, keep=keep) for view in views}
 
@@ -48,7 +64,15 @@ def matrices_of(
     *,
     progress: bool = False,
 ) -> list[SteinMatrix]:
-    """The Stein kernel matrices of the sequences that the jumps leave from, one for each view."""
+    """The Stein kernel matrices of the sequences that the jumps leave from, one for each view.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.views import default_views
+    >>> model, data, views = random_walk(3), Sequences.of(["ab", "bca"]), default_views()
+    >>> found = matrices_of(find_jumps(model, data, views), views)
+    >>> all(a.dense().equal(b.dense()) for a, b in zip(found, stein_matrices(model, data, views)))
+    True
+    """
     return matrices_of_each(jumps, views, max_bytes, progress=progress)[0]
 
 

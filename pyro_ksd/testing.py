@@ -79,6 +79,13 @@ def goodness_of_fit(
     :param num_bootstrap: the number of null draws; p-values are multiples of ``1 / (num_bootstrap + 1)``.
     :param seed: of all random numbers; the same seed gives the same result.
     :param max_bytes: the memory for a block of the kernel matrix of kernels without features.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.views import default_views
+    >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"])
+    >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=199)
+    >>> found.kind, found.p_value_overall < 0.05
+    ('parametric', True)
     """
     check_sample_size(len(sequences))
     if not views or len({view.name for view in views}) < len(views):

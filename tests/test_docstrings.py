@@ -8,6 +8,7 @@ import pkgutil
 import re
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -49,18 +50,29 @@ def test_the_reference_lists_all_of_a_package(package: str) -> None:
     assert [name for name in module.__all__ if getattr(module, name) not in listed] == []
 
 
-def test_the_reference_describes_each_name_that_it_lists_once() -> None:
-    described = []
+def described(directives: str) -> list[str]:
+    """The full names that the pages of the reference describe by some directives."""
+    found = []
     for page in sorted(API.glob("*.rst")):
-        directives = re.findall(r"\.\. (currentmodule|autofunction|autoclass):: ([\w.]+)", page.read_text())
         module = ""
-        for directive, name in directives:
+        for directive, name in re.findall(rf"\.\. (currentmodule|{directives}):: ([\w.]+)", page.read_text()):
             if directive == "currentmodule":
                 module = name
             else:
-                described.append(name if name.startswith("pyro_ksd.") else f"{module}.{name}")
-    assert len(described) == len(set(described))
-    assert {f"pyro_ksd.{name}" for name in LISTED} <= set(described)
+                found.append(name if name.startswith("pyro_ksd.") else f"{module}.{name}")
+    return found
+
+
+def test_the_reference_describes_each_name_that_it_lists_once() -> None:
+    names = described("autofunction|autoclass")
+    assert len(names) == len(set(names))
+    assert {f"pyro_ksd.{name}" for name in LISTED} <= set(names)
+
+
+def test_every_function_of_the_reference_has_an_example() -> None:
+    functions = described("autofunction")
+    assert len(functions) > 40
+    assert [name for name in functions if not has_example(resolve_name(name))] == []
 
 
 def test_a_function_without_an_example_is_found() -> None:
