@@ -56,9 +56,9 @@ def ksd_check(
     :param model: a Pyro program ``model(sequences, lengths)``, ``model(x)`` or ``model()``, a distribution, or an
         object with ``log_joint`` and ``log_ratio``; see :func:`~pyro_ksd.models.as_model`.
     :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
-    :param views: what to look at: names of :func:`~pyro_ksd.views.default_views`, or views of your own. Left out, all
-        default views. Change it if you care for one aspect alone (more power for it), or for one that no default view
-        sees.
+    :param views: what to look at: names of :func:`~pyro_ksd.views.default_views`, ``"content-4"`` and so on for longer
+        runs of symbols, or views of your own. Left out, all default views. Change it if you care for one aspect alone
+        (more power for it), or for one that no default view sees.
     :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions; only
         substitutions for a program that does not say how long a sequence is; for a model that says which edits suit it,
         as :class:`~pyro_ksd.models.AutoregressiveModel` does, those. Fewer edits take less time and have less power.

@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from pyro_ksd.balancing import Balancing
+from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.neighborhoods import Neighborhood, Substitutions
 from pyro_ksd.sequences import Sequences
 from pyro_ksd.views import View, default_views
 
-NO_LENGTH_LAW = """the model gives no probability to lengths (the sequences of each length have probability 1), so it \
-can be checked only given the lengths, with substitutions. To have the lengths checked too, add a stop at each step,
+NO_LENGTH_LAW = """the model gives no probability to lengths (all sequences of a length together never count less \
+than the shorter ones), so it can be checked only given the lengths, with substitutions. To have the lengths checked \
+too, add a stop at each step,
     pyro.sample(f"stop_{t}", dist.Bernoulli(p), obs=(lengths == t + 1).float())   # inside the mask
 or a law of the length,
-    pyro.sample("length", dist.Poisson(rate), obs=lengths.float())                # inside the plate"""
+    pyro.sample("length", dist.Poisson(rate), obs=lengths.float())                # inside the plate
+or, to a score, a term that makes long sequences improbable,
+    pyro.factor("length", -cost * lengths)                                        # inside the plate"""
 
 
 def views_to_check(
@@ -41,9 +46,14 @@ def views_to_check(
         return own
     default = {view.name: view for view in _default_views(neighborhood or suited, balancing or "barker", lengths)}
     asked = list(default) if views is None else views
-    unknown = [name for name in asked if isinstance(name, str) and name not in default]
+    names = [name for name in asked if isinstance(name, str) and name not in default]
+    longer = {name: int(found[1]) for name in names if (found := re.fullmatch(r"content-([1-9]\d?)", name))}
+    unknown = [name for name in names if name not in longer]
     if unknown:
-        raise ValueError(f"views: expected names out of {list(default)} or View objects, found {unknown}")
+        raise ValueError(
+            f"views: expected names out of {list(default)}, content-4 and so on, or View objects, found {unknown}"
+        )
+    default |= {name: View(name, default["content-1"].operator, ContiguousKernel(t)) for name, t in longer.items()}
     return [view if isinstance(view, View) else default[view] for view in asked]
 
 

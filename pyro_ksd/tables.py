@@ -21,6 +21,7 @@ _KINDS = {
     "refit": "p-values from {} draws of the parametric bootstrap, refitted to each",
     "posterior predictive": "posterior predictive p-values from {} draws, not calibrated: small ones speak against it",
 }
+_FEW_SEQUENCES = 30  # of which the wild bootstrap, right in the limit of many, knows little
 _MOST_NAMED = 3  # features that a sentence can bear
 
 
@@ -79,6 +80,8 @@ class Summary(pd.DataFrame):
     def _caption(self) -> str:
         sentence = self.attrs["verdict"]
         drawn = _KINDS[self.attrs["kind"]].format(self.attrs["draws"])
+        if self.attrs["kind"] == "wild" and self.attrs["sequences"] < _FEW_SEQUENCES:
+            drawn += f", which is approximate for as few as {self.attrs['sequences']} sequences"
         return f"{sentence[0].upper()}{sentence[1:]}. ({drawn})"
 
 
@@ -109,6 +112,7 @@ def summary(check: Any) -> Summary:
     columns = ["statistic", "p_value", "looks at", "finding"]
     table = Summary(list(rows.values()), index=pd.Index(rows, name="view"), columns=columns)
     table.attrs |= {"verdict": verdict(check), "kind": str(ksd.attrs["kind"]), "draws": int(ksd.attrs["num_bootstrap"])}
+    table.attrs["sequences"] = dataset(check, "observed_data").sizes["sequence"]
     return table
 
 
@@ -178,7 +182,8 @@ def _feature_kind(one: xr.Dataset) -> str:
 
 def _unnamed(one: xr.Dataset) -> str:
     """What a view says that rejects the model, but can blame no feature for it."""
-    return f"it gets {one['meaning'].item()} wrong"
+    words = f"it gets {one['meaning'].item()} wrong"
+    return f"{words} (no single one stands out)" if _feature_kind(one) == "ngram" else words
 
 
 def _quoted(labels: list[str], kind: str) -> str:

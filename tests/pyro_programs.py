@@ -220,7 +220,7 @@ def product_of_experts(sequences: Tensor, lengths: Tensor) -> None:
                 pyro.sample(f"stop_{t}", bernoulli(), obs=stops(lengths, t))
                 if t:
                     banned = (sequences[:, t - 1] == 0) & (sequences[:, t] == 2)
-                    pairs = PAIRS[sequences[:, t - 1], sequences[:, t]]
+                    pairs = PAIRS[sequences[:, t - 1], sequences[:, t]] - 1  # the sum over all sequences is finite
                     pyro.factor(f"taste_{t}", pairs.masked_fill(banned, -torch.inf))
 
 
@@ -312,7 +312,7 @@ def log_mrf(x: Sequence[int]) -> float:
 def log_experts(x: Sequence[int]) -> float:
     if any((a, b) == (0, 2) for a, b in pairwise(x)):
         return -math.inf
-    return log_chain(x) + log_pairs(x)
+    return log_chain(x) + log_pairs(x) - max(0, len(x) - 1)
 
 
 @dataclass(frozen=True)

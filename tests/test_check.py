@@ -118,6 +118,14 @@ def test_views_may_be_named() -> None:
     assert {"00", "0"} <= set(two["ksd_ngram"]["label"].values.tolist())
 
 
+def test_longer_runs_have_names_too() -> None:
+    check = ksd_check(walk(), DATA, views=["content-1", "content-4"], num_bootstrap=5, progress=False)
+    assert check["ksd"]["meaning"].values.tolist() == ["single symbols", "runs of 4 symbols"]
+    for name in ("content-0", "content-100", "content", "content-2a"):
+        with pytest.raises(ValueError, match=r"content-4 and so on, or View objects, found \["):
+            ksd_check(walk(), DATA, views=name, num_bootstrap=5, progress=False)
+
+
 def test_kernels_without_features_are_localized_too() -> None:
     views = [View("Hamming", ZanellaOperator(), HammingKernel())]
     check = ksd_check(walk(), DATA, views=views, num_bootstrap=20, progress=False)
@@ -133,7 +141,7 @@ def test_kernels_without_features_are_localized_too() -> None:
     [
         ({"level": 1.5}, "level: expected a number between 0 and 1, such as 0.05, found 1.5"),
         (
-            {"views": ["content-9"]},
+            {"views": ["content"]},
             "views: expected names out of ['content-1', 'content-2', 'content-3', 'start', 'len",
         ),
         ({"views": default_views(), "balancing": "mpf"}, "neighborhood= and balancing= belong to the default views"),

@@ -531,7 +531,7 @@ def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str
             "order: expected names of models, out of ['hold 0.0', 'hold 0.3', ",
         ),
         (WALKS, {"level": 0.0}, "level: expected a number between 0 and 1, such as 0.05, found 0.0"),
-        (WALKS, {"views": ["content-9"]}, "views: expected names out of ['content-1',"),
+        (WALKS, {"views": ["content"]}, "views: expected names out of ['content-1',"),
         (WALKS, {"views": []}, "views: expected at least one view and distinct names other than 'overall', found []"),
         (WALKS, {"views": [View("overall", ZanellaOperator(), HammingKernel())]}, "found ['overall']"),
         (

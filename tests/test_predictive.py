@@ -154,6 +154,14 @@ def check_of(posterior: Any, **options: Any) -> xr.DataTree:
     return ksd_check(first_order, DATA, posterior=posterior, progress=False, **options)
 
 
+def test_a_point_is_no_posterior() -> None:
+    point = {name: value[:1].expand(4, *value.shape[1:]) for name, value in VALUES.items()}
+    with pytest.warns(
+        UserWarning, match="posterior: expected draws that differ, found 4 times the same point; give one"
+    ):
+        ModelDraws(first_order, DATA, point)
+
+
 def test_realized_and_replicated_statistics_are_those_of_each_draw() -> None:
     check = check_of(VALUES, seed=5)
     generator, views = bootstrap.seeded(5, DATA.device), default_views()

@@ -23,7 +23,7 @@ from pyro_ksd.sequences import Sequences
 
 def as_model(
     model: Any,
-    data: Sequences,
+    data: Any,
     *,
     parameters: Mapping[str, Tensor] | None = None,
     order: int | None = None,
@@ -41,7 +41,8 @@ def as_model(
     an object with ``log_joint``, ...   itself
     ==================================  ==============================================================================
 
-    :param data: the sequences that the model is for; programs are looked at with some of them.
+    :param data: the sequences that the model is for, as :meth:`~pyro_ksd.sequences.Sequences.of` takes them; programs
+        are looked at with some of them.
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
     :param order: the user's word that a symbol, and whether it is the last one, depends on no more than ``order``
         symbols before it: see :class:`~pyro_ksd.models.TabulatedModel`.
@@ -55,6 +56,7 @@ def as_model(
     >>> as_model(program, data).log_joint(data).tolist()
     [-4.0, -2.0, -6.0]
     """
+    data = Sequences.of(data)
     ready = _converted(model, data, parameters)
     if order is not None:
         draw = ready.draw if isinstance(ready, SampleableModel) else None

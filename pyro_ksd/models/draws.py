@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
@@ -60,6 +61,13 @@ class ModelDraws:
         self.num_chains, length = next(iter(found.values())).shape[:2]
         chosen = torch.linspace(0, length - 1, min(length, max(1, num_draws // self.num_chains))).round().long()
         self.values = {name: value[:, chosen].flatten(0, 1) for name, value in found.items()}
+        if len(self) > 1 and all(value.eq(value[:1]).all() for value in self.values.values()):
+            warnings.warn(
+                f"posterior: expected draws that differ, found {len(self)} times the same point; give one point as "
+                "parameters=, and see refit= if it was fitted to these data",
+                UserWarning,
+                stacklevel=4,
+            )
         self._base = None if self._is_loop else VectorizedProgram(program, data, self._point(0))
         if self._base is not None:
             check_program(self._base, data)

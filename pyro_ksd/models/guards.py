@@ -53,7 +53,8 @@ _MATES = (
 )
 _WIDTH = (
     "the program's log-joint of a sequence changes with the padding behind its end, from {0:.6g} to {1:.6g}; "
-    "expected steps t >= lengths to count nothing: put them under poutine.mask(mask=t < lengths)"
+    "expected steps t >= lengths to count nothing: put them under poutine.mask(mask=t < lengths), or multiply the "
+    "terms of a factor by torch.arange(sequences.shape[1]) < lengths[:, None]"
 )
 
 
@@ -78,26 +79,35 @@ def has_length_law(model: SequenceModel, data: Sequences) -> bool:
     r"""Whether the model says how long a sequence is.
 
     A program that draws symbols, but neither a stop nor a length, gives the sequences of *every* length a total
-    probability of 1: :math:`\sum_s p(x \cdot s) = p(x)` for all :math:`x`. That is looked for along one sequence, first
-    at its start and then, since a law may be uniform up to a maximum, far beyond the longest sequence of the data.
+    probability of 1: :math:`\sum_s p(x \cdot s) = p(x)` for all :math:`x`. A score without a term of the length may
+    even grow, :math:`\sum_s p(x \cdot s) > p(x)`, and has no finite sum over all lengths. That is looked for along one
+    sequence, first at its start and then, since a law may be uniform up to a maximum, far beyond the longest sequence
+    of the data: a law of the length makes the mass of some length smaller than that of a shorter one.
     """
-    longest = int(data.lengths.max())
+    few = data[: 10 * _ROWS]
+    possible = torch.where(model.log_joint(few) > -torch.inf, few.lengths, 0)
+    row, longest = int(possible.argmax()), int(possible.max())
     if not longest:
         return True
-    far = max(4 * longest, _FAR)
-    path = data.tokens[int(data.lengths.argmax()), :longest].repeat(1 + far // max(longest, 1))
+    far = max(4 * int(data.lengths.max()), _FAR)
+    path = few.tokens[row, :longest].repeat(1 + far // longest)
     for lengths in (range(1, min(5, longest + 1)), range(5, far, 1 + far // 12)):
-        own, extended = _masses(model, data, path, lengths)
-        if not _equal(own, extended):
+        own, change = _growth(model, data, path, lengths)
+        if (change < 0).any():
             return True
     impossible = [length for length, value in zip(lengths, own.tolist(), strict=True) if value == -torch.inf]
     if impossible:  # somewhere before, the sequence became impossible: because of its symbols, or of its length?
-        return not _equal(*_masses(model, data, path, range(max(1, impossible[0] - 1 - far // 12), impossible[0])))
+        _, change = _growth(model, data, path, range(max(1, impossible[0] - 1 - far // 12), impossible[0]))
+        return bool((change != 0).any())
     return False
 
 
-def _masses(model: SequenceModel, data: Sequences, path: Tensor, lengths: range) -> tuple[Tensor, Tensor]:
-    """The log-joints of beginnings of the path, and of all their extensions by one symbol together, ``[M]`` each."""
+def _growth(model: SequenceModel, data: Sequences, path: Tensor, lengths: range) -> tuple[Tensor, Tensor]:
+    """How the mass changes by a further symbol, along a path.
+
+    :returns: the log-joints of its beginnings, ``[M]``; and, for those that are possible, the log-ratios of all their
+        extensions by one symbol together to them, 0 for a change that is nothing but rounding.
+    """
     size, ends = data.alphabet_size, torch.tensor(lengths, device=path.device)
     columns = torch.arange(max(lengths, default=0) + 1, device=path.device)
     beginnings = path[: len(columns)].expand(len(ends), -1).masked_fill(columns >= ends[:, None], 0)
@@ -105,9 +115,6 @@ def _masses(model: SequenceModel, data: Sequences, path: Tensor, lengths: range)
     index = ends.repeat_interleave(size)
     longer.scatter_(1, index[:, None], torch.arange(size, device=path.device).repeat(len(ends))[:, None])
     own = model.log_joint(data.derived(beginnings, ends))
-    return own, model.log_joint(data.derived(longer, index + 1)).view(-1, size).logsumexp(1)
-
-
-def _equal(own: Tensor, extended: Tensor) -> bool:
-    possible = own > -torch.inf
-    return bool(torch.isclose(extended[possible], own[possible], rtol=1e-6, atol=1e-5).all())
+    extended = model.log_joint(data.derived(longer, index + 1)).view(-1, size).logsumexp(1)
+    same = torch.isclose(extended, own, rtol=1e-6, atol=1e-5)
+    return own, (extended - own).masked_fill(same, 0.0)[own > -torch.inf]

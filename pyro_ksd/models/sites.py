@@ -17,7 +17,8 @@ PLATE_EXAMPLE = """
         with pyro.plate("sequences", len(lengths)):
             for t in pyro.markov(range(sequences.shape[1])):
                 with poutine.mask(mask=t < lengths):
-                    pyro.sample(f"x_{t}", ..., obs=sequences[:, t])"""
+                    pyro.sample(f"x_{t}", ..., obs=sequences[:, t])
+            # or pyro.factor("score", ...) with one value for each sequence"""
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,8 @@ def _check_latents(sites: list[tuple[str, dict[str, Any]]], plate: str) -> None:
                 )
             raise ValueError(
                 f"site {name!r}: found a global latent without a value, expected one in parameters= (a point such as "
-                f"guide.median()) or in all draws of posterior=; it is never drawn from the prior"
+                "guide.median(); for several models, a point for each by its name) or in all draws of posterior=; it "
+                "is never drawn from the prior"
             )
         if not is_enumerated(site):
             raise ValueError(

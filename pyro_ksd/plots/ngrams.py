@@ -64,13 +64,11 @@ def plot_ngrams(
     ['bb', 'aa']
     """
     check_number(num)
-    names = views_with_features(check)
-    if not names:
+    name = view_of_ngrams(check) if view is None else known_view(view, views_with_features(check))
+    if name is None:
         raise ValueError(
             "expected a check with a view that has features such as n-grams, found none; use plot_sequences"
         )
-    telling = [name for name in names if name != "length"] or names
-    name = worst_first(check, telling)[0] if view is None else known_view(view, names)
     features = _most_telling(check, name, num)
     z, p_values, labels = features["z"].values, features["p_value"].values, _symbols(check, features)
 
@@ -92,6 +90,13 @@ def plot_ngrams(
     view_title(ax, check, name)
     write_beside(ax, map(p_text, p_values))
     return ax
+
+
+def view_of_ngrams(check: Any) -> str | None:
+    """The view whose features tell most, other than ``length``, which has but one, if there are others."""
+    names = views_with_features(check)
+    telling = [name for name in names if name != "length"] or names
+    return worst_first(check, telling)[0] if telling else None
 
 
 def _most_telling(check: Any, name: str, num: int) -> xr.Dataset:

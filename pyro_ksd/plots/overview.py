@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pyro_ksd.containers import dataset
-from pyro_ksd.plots.ngrams import plot_ngrams
+from pyro_ksd.plots.ngrams import plot_ngrams, view_of_ngrams
 from pyro_ksd.plots.null import plot_null
 from pyro_ksd.plots.sequences import plot_sequences
 from pyro_ksd.plots.style import MIN_ROWS, check_number
 from pyro_ksd.plots.views import plot_views
-from pyro_ksd.selection import view_names, views_with_features, worst_first
+from pyro_ksd.selection import view_names, worst_first
 from pyro_ksd.tables import verdict
 
 
@@ -28,14 +28,16 @@ def plot_check(
 ) -> npt.NDArray[np.object_]:
     """Draws a check on one page, under its verdict.
 
-    All p-values, the worst view against its null draws, its n-grams and its sequences.
+    All p-values, the worst view against its null draws, n-grams, and the sequences of the worst view. The n-grams are
+    those of the worst view that has some; they are left out where none has, or where the model does not fit but they
+    are not what is wrong with it.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param num: how many n-grams and sequences to show.
     :param figsize: width and height of the figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.figure``.
-    :returns: the axes of :func:`plot_views`, :func:`plot_null`, :func:`plot_ngrams` (left out if no view has features)
-        and :func:`plot_sequences`.
+    :returns: the axes of :func:`plot_views`, :func:`plot_null`, :func:`plot_ngrams` (if drawn) and
+        :func:`plot_sequences`.
 
     >>> from pyro_ksd import ksd_check
     >>> from pyro_ksd.examples import random_walk
@@ -57,10 +59,20 @@ def plot_check(
     sentence = verdict(check)
     figure.suptitle(f"{sentence[0].upper()}{sentence[1:]}", wrap=True)
     rows = figure.add_gridspec(2, 1, height_ratios=heights)
-    grid = rows[0].subgridspec(2, 2, height_ratios=left)  # its own grid: the color bar below has no place beside it
+    beside = _has_ngrams_to_show(check)
+    columns = 2 if beside else 1
+    grid = rows[0].subgridspec(2, columns, height_ratios=left)  # its own grid: the color bar has no place beside it
     axes = [plot_views(check, ax=figure.add_subplot(grid[0, 0]))]
     axes.extend(plot_null(check, view=worst, ax=figure.add_subplot(grid[1, 0])))
-    if views_with_features(check):
+    if beside:
         axes.append(plot_ngrams(check, num=num, ax=figure.add_subplot(grid[:, 1])))
     axes.append(plot_sequences(check, view=worst, num=num, ax=figure.add_subplot(rows[1])))
     return np.array(axes, dtype=object)
+
+
+def _has_ngrams_to_show(check: Any) -> bool:
+    name, ksd = view_of_ngrams(check), dataset(check, "ksd")
+    if name is None:
+        return False
+    level = float(ksd.attrs["level"])
+    return float(ksd["p_value_overall"]) > level or float(ksd["p_value"].sel(view=name)) <= level

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _GAP = 0.4  # the width of the last cell of a row; that of the others is 1
 _MIN_COLUMNS = 8  # room for so many keeps a single cell from being drawn too wide
 _BRIGHTNESS = (0.299, 0.587, 0.114)  # of red, green and blue
+_PALE = 0.3  # the strongest color where nothing was found
 _FEW = 60  # positions that can be told apart by lines between them
 
 
@@ -41,6 +42,8 @@ def plot_sequences(
     A row is a sequence, named by its index in the data and its contribution: in percent of the statistic if the view
     speaks against the model, as it is if not, since contributions then cancel. A cell is a position, with its symbol;
     the narrow last cell of a row is the gap at the end of the sequence. The cells add up to the contribution.
+
+    Where the view found nothing, the colors are pale: some sequence always has the largest part.
 
     A sequence is always drawn whole. Symbols that are too wide for a cell are abbreviated, and long sequences are drawn
     without symbols.
@@ -79,14 +82,16 @@ def plot_sequences(
     ax.set_ylim(max(len(symbols), MIN_ROWS) - 0.5, -0.5)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("position\n(narrow last cell: the gap at the end)")
-    unit, labels = _row_labels(shown, ksd.attrs["level"])
-    ax.set_yticks(range(len(symbols)), labels)
-    ax.set_ylabel(f"sequence\n({unit})", fontsize="small")
+    found = float(ksd["statistic"]) > 0 and float(ksd["p_value"]) <= ksd.attrs["level"]
+    ax.set_yticks(range(len(symbols)), _row_labels(shown, found))
+    ax.set_ylabel(f"sequence\n({'share' if found else 'part'} of the statistic)", fontsize="small")
     ax.tick_params(axis="y", length=0)
     ax.spines[:].set_visible(False)
     view_title(ax, check, name)
-    cells = _draw_cells(ax, shown["attribution"].transpose("sequence", "position").values, list(map(len, symbols)))
-    ax.figure.colorbar(cells, ax=ax).set_label("part of the statistic\n(red: against the model)", fontsize="small")
+    attribution = shown["attribution"].transpose("sequence", "position").values
+    cells = _draw_cells(ax, attribution, list(map(len, symbols)), strength=1.0 if found else _PALE)
+    note = "red: against the model" if found else "pale: nothing was found"
+    ax.figure.colorbar(cells, ax=ax).set_label(f"part of the statistic\n({note})", fontsize="small")
     _write_symbols(ax, cells, symbols)
     return ax
 
@@ -98,18 +103,18 @@ def _figure_size(symbols: list[list[str]]) -> tuple[float, float]:
     return min(max(width, 7), 13), 1.8 + 0.3 * max(len(symbols), MIN_ROWS)
 
 
-def _row_labels(shown: xr.Dataset, level: float) -> tuple[str, list[str]]:
-    """What stands in brackets, and the labels."""
+def _row_labels(shown: xr.Dataset, found: bool) -> list[str]:
     statistic, contributions = float(shown["statistic"]), shown["contribution"].values
-    found = statistic > 0 and float(shown["p_value"]) <= level
     shares = [f"{100 * part / statistic:.3g} %" if found else f"{part:.2g}" for part in contributions]
     shares = [share.replace("-", "−") for share in shares]
-    labels = [f"{index}  ({share})" for index, share in zip(shown["sequence"].values, shares, strict=True)]
-    return ("share" if found else "part") + " of the statistic", labels
+    return [f"{index}  ({share})" for index, share in zip(shown["sequence"].values, shares, strict=True)]
 
 
-def _draw_cells(ax: Axes, attribution: npt.NDArray[np.float64], lengths: list[int]) -> PolyCollection:
-    """Draws one rectangle for each position and one for the gap at the end, row by row."""
+def _draw_cells(ax: Axes, attribution: npt.NDArray[np.float64], lengths: list[int], strength: float) -> PolyCollection:
+    """Draws one rectangle for each position and one for the gap at the end, row by row.
+
+    :param strength: of the strongest color, between 0 and 1.
+    """
     from matplotlib.collections import PolyCollection
 
     corners = []
@@ -120,7 +125,7 @@ def _draw_cells(ax: Axes, attribution: npt.NDArray[np.float64], lengths: list[in
     lines = {"edgecolors": "0.75", "linewidths": 0.5} if max(lengths) <= _FEW else {"edgecolors": "face"}
     cells = PolyCollection(corners, cmap=DIVERGING, **lines)
     cells.set_array(values)
-    reach = float(np.abs(values).max()) or 1.0
+    reach = float(np.abs(values).max()) / strength or 1.0
     cells.set_clim(-reach, reach)
     ax.add_collection(cells)
     return cells

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -266,6 +267,31 @@ def test_a_model_without_a_length_law_refuses_insertions() -> None:
     with pytest.raises(ValueError, match="view 'content-1': found edits that change the length, but the model"):
         ksd_check(conditional_on_length, DATA, neighborhood=zs(), num_bootstrap=5, progress=False)
     ksd_check(conditional_on_length, DATA, neighborhood=Substitutions(2), num_bootstrap=5, progress=False)
+
+
+@pytest.mark.parametrize("cost", [0.0, 0.5, 1.5])
+def test_a_score_without_a_finite_sum_is_checked_given_the_lengths(cost: float) -> None:
+    """All sequences of a length together have the score ``(3 exp(-cost))^length``, which falls if cost > log 3."""
+
+    def score(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", -cost * lengths)
+
+    if cost > math.log(SIZE):
+        check = ksd_check(score, DATA, num_bootstrap=5, progress=False)
+    else:
+        with pytest.warns(UserWarning, match="the model gives no probability to lengths") as caught:
+            check = ksd_check(score, DATA, num_bootstrap=5, progress=False)
+        assert 'pyro.factor("length", -cost * lengths)' in str(caught[0].message)
+    assert ("length" in check["ksd"]["view"].values) == (cost > math.log(SIZE))
+
+
+def test_data_for_a_model_may_be_lists() -> None:
+    rows = [[0, 1, 2], [2, 1], [0]]
+    own = as_model(chain_with_stop, rows)
+    assert own.log_joint(Sequences.of(rows)).equal(
+        as_model(chain_with_stop, Sequences.of(rows)).log_joint(Sequences.of(rows))
+    )
 
 
 def uniform_up_to_40(sequences: Tensor, lengths: Tensor) -> None:

@@ -265,6 +265,8 @@ def test_sequences_show_no_percentages_of_nothing() -> None:
     ax = plot_sequences(check, view="content-1", num=1)
     assert labels(ax)[0].endswith(f"  ({largest:.2g})")
     assert ax.get_ylabel() == "sequence\n(part of the statistic)"
+    strongest = np.abs(cells_of(ax).get_array()).max()
+    assert cells_of(ax).get_clim()[1] == pytest.approx(strongest / 0.3)  # pale
     assert "−" in labels(plot_sequences(check, num=30))[-1]
 
 
@@ -294,7 +296,7 @@ def test_symbols_stay_within_their_cells(symbols: list[str], longest: int, writt
 
 
 def test_letters_can_be_read_on_their_cells() -> None:
-    ax = plot_sequences(made_up_check())
+    ax = plot_sequences(misfit(made_up_check()))
     ax.figure.draw_without_rendering()
     faces = iter(cells_of(ax).get_facecolor())
     rows = [sum(text.get_position()[1] == row for text in ax.texts) for row in range(10)]
@@ -382,7 +384,7 @@ CHECKS: dict[str, Callable[[], xr.DataTree]] = {
     "long symbols": lambda: misfit(made_up_check(PHONEMES)),
     "5 sequences, 2 impossible": lambda: misfit(made_up_check(num_sequences=5, impossible=2)),
     "5000 sequences": lambda: misfit(made_up_check(num_sequences=5000, gram=False)),
-    "one view": lambda: only(made_up_check(), "content-3"),
+    "one view": lambda: only(made_up_check(), "content-2"),
     "only the length": lambda: only(made_up_check(), "length"),
 }
 
@@ -427,6 +429,18 @@ def test_check_on_one_page(name: str) -> None:
 def test_nothing_overlaps_in_single_pictures(plot: Callable[..., Any]) -> None:
     ax = plot(misfit(made_up_check(PHONEMES, num_sequences=12)))
     assert_nothing_overlaps(np.ravel(ax)[0].figure)
+
+
+@pytest.mark.parametrize(("overall", "of_pairs", "drawn"), [(0.01, 0.01, 4), (0.01, 0.3, 3), (0.3, 0.3, 4)])
+def test_check_shows_ngrams_unless_something_else_is_wrong(overall: float, of_pairs: float, drawn: int) -> None:
+    p_values = {"content-1": 0.6, "content-2": of_pairs, "content-3": 0.5, "start": 0.7, "length": 0.002}
+    check = misfit(made_up_check())
+    check = changed(
+        check, "ksd", p_value=np.array([p_values[view] for view in VIEWS]), p_value_overall=np.array(overall)
+    )
+    axes = plot_check(check)
+    assert len(axes) == drawn
+    assert_nothing_overlaps(axes[0].figure)
 
 
 def test_check_without_features() -> None:

@@ -64,7 +64,7 @@ def check_with(
             [("content-2", "aa", -4.0, 0.4)],
             {"content-2": 0.01},
             0.03,
-            "the model does not fit (p = 0.030): it gets pairs of neighbors wrong",
+            "the model does not fit (p = 0.030): it gets pairs of neighbors wrong (no single one stands out)",
         ),
         (  # of n-gram views the worst one speaks, unless it can name nothing
             [("content-1", "a", 3.0, 0.04), ("content-2", "aa", -4.0, 0.01), ("content-3", "aaa", -4.0, 0.3)],
@@ -118,6 +118,15 @@ def test_summary_prints_every_word_and_the_verdict() -> None:
     html = table._repr_html_()
     assert "it makes &#x27;aa&#x27; too rarely. (p-values" in html
     assert "<table" in html
+
+
+@pytest.mark.parametrize(
+    ("sequences", "kind", "cautious"), [(29, "wild", True), (30, "wild", False), (5, "parametric", False)]
+)
+def test_summary_is_cautious_with_the_wild_bootstrap_of_few(sequences: int, kind: str, cautious: bool) -> None:
+    check = made_up_check(num_sequences=sequences)
+    check["ksd"].attrs["kind"] = kind
+    assert (f"approximate for as few as {sequences} sequences)" in repr(summary(check))) == cautious
 
 
 def test_summary_is_a_data_frame_like_any_other() -> None:
