@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from pyro_ksd.containers import dataset
 
@@ -20,6 +21,14 @@ def views_with_features(check: Any) -> list[str]:
     """The views of a check that have n-grams or other features to show."""
     owners = {str(name) for name in dataset(check, "ksd_ngram")["view_name"].values}
     return [name for name in view_names(check) if name in owners]
+
+
+def feature_kind(one: xr.Dataset) -> str:
+    """What the features of a view stand for, if they have names; other tests than this package's own know of none.
+
+    :param one: the ``ksd`` group at one view.
+    """
+    return str(one["feature_kind"].item()) if "feature_kind" in one else ""
 
 
 def known_view(view: str, names: list[str]) -> str:

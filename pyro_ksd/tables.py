@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from pyro_ksd.containers import dataset, has_group
-from pyro_ksd.selection import view_names, worst_first
+from pyro_ksd.selection import feature_kind, view_names, worst_first
 
 _LOOKS: dict[str, Any] = {"float_format": "{:.3g}".format, "na_rep": "", "justify": "left", "index_names": False}
 _KINDS = {
@@ -139,7 +139,7 @@ def _reasons(check: Any) -> list[str]:
     ksd = dataset(check, "ksd")
     finding = {name: _finding(check, ksd.sel(view=name)) for name in view_names(check)}
     rejecting = [name for name, words in finding.items() if words]
-    of_ngrams = [name for name in rejecting if _feature_kind(ksd.sel(view=name)) == "ngram"]
+    of_ngrams = [name for name in rejecting if feature_kind(ksd.sel(view=name)) == "ngram"]
     if of_ngrams:
         order = worst_first(check, of_ngrams)
         naming = [name for name in order if finding[name] != _unnamed(ksd.sel(view=name))]
@@ -153,7 +153,7 @@ def _finding(check: Any, one: xr.Dataset) -> str:
 
     :param one: the ``ksd`` group at one view.
     """
-    level, kind = float(one.attrs["level"]), _feature_kind(one)
+    level, kind = float(one.attrs["level"]), feature_kind(one)
     if float(one["p_value"]) > level:
         return ""
     if not kind:
@@ -175,15 +175,10 @@ def _finding(check: Any, one: xr.Dataset) -> str:
     return f"it {verb} {listed(directions)}" if directions else _unnamed(one)
 
 
-def _feature_kind(one: xr.Dataset) -> str:
-    """What the features of a view stand for, if they have names; other tests than this package's own know of none."""
-    return str(one["feature_kind"].item()) if "feature_kind" in one else ""
-
-
 def _unnamed(one: xr.Dataset) -> str:
     """What a view says that rejects the model, but can blame no feature for it."""
     words = f"it gets {one['meaning'].item()} wrong"
-    return f"{words} (no single one stands out)" if _feature_kind(one) == "ngram" else words
+    return f"{words} (no single one stands out)" if feature_kind(one) == "ngram" else words
 
 
 def _quoted(labels: list[str], kind: str) -> str:

@@ -25,7 +25,7 @@ from pyro_ksd.plots.style import (
     view_title,
     write_beside,
 )
-from pyro_ksd.selection import known_view, views_with_features, worst_first
+from pyro_ksd.selection import feature_kind, known_view, views_with_features, worst_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,7 @@ def plot_ngrams(
             "expected a check with a view that has features such as n-grams, found none; use plot_sequences"
         )
     features = _most_telling(check, name, num)
-    z, p_values, labels = features["z"].values, features["p_value"].values, _symbols(check, features)
+    z, p_values, labels = features["z"].values, features["p_value"].values, _symbols(check, name, features)
 
     size = (6.5 + 0.06 * max(len(" ".join(label)) for label in labels), 1.6 + 0.32 * max(len(labels), MIN_ROWS))
     [ax] = axes_for(ax, 1, size, figsize, backend_kwargs)
@@ -107,11 +107,14 @@ def _most_telling(check: Any, name: str, num: int) -> xr.Dataset:
     return features.isel(ngram=order[:num])
 
 
-def _symbols(check: Any, features: xr.Dataset) -> list[list[str]]:
+def _symbols(check: Any, name: str, features: xr.Dataset) -> list[list[str]]:
     """The symbols of each label; all of a label is one piece where a space is a symbol, too."""
     alphabet = json.loads(dataset(check, "observed_data")["token"].attrs["alphabet"])
     letters = all(len(symbol) == 1 for symbol in alphabet)
     labels = [str(label) for label in features["label"].values]
+    if feature_kind(dataset(check, "ksd").sel(view=name)) == "start":
+        labels = [label.removeprefix("^") for label in labels]
+        labels = ["nothing" if label == "$" and "$" not in alphabet else label for label in labels]
     return [[readable(symbol) for symbol in ([label] if letters else label.split(" "))] for label in labels]
 
 

@@ -66,7 +66,7 @@ def plot_null(
 
 def _histogram(ax: Axes, draws: npt.NDArray[np.float64], observed: float) -> bool:
     """Draws the null draws and the observed statistic of one view; whether the axis had to be compressed."""
-    from matplotlib.ticker import NullLocator
+    from matplotlib.ticker import MaxNLocator, NullLocator
 
     width, farthest = float(np.median(np.abs(draws))), max(float(np.abs(draws).max()), abs(observed))
     compressed = bool(0 < _FAR * width < farthest and np.ptp(draws) > 0)
@@ -75,6 +75,8 @@ def _histogram(ax: Axes, draws: npt.NDArray[np.float64], observed: float) -> boo
         ax.set_xticks(_decades(min(draws.min(), observed), max(draws.max(), observed), width, points(ax)[0]))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[0] / _LABEL))))
     bins = _compressed_bins(draws, width) if compressed else _BINS
     ax.hist(draws, bins=bins, color=BLUE, alpha=0.75, label="if the model were right")
     ax.axvline(observed, color=VERMILION, linewidth=2.5, label="observed")

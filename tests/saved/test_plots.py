@@ -216,6 +216,14 @@ def test_ngrams_shows_symbols_that_are_invisible_or_look_like_mathematics() -> N
     assert not any(label.get_parse_math() for label in ax.get_yticklabels())
 
 
+def test_ngrams_of_the_start_are_symbols() -> None:
+    assert set(labels(plot_ngrams(made_up_check(["$", "^", "c"]), view="start"))) == {"$", "^", "c"}
+    check = made_up_check(list("abc"))
+    spelled = [label.replace("^c", "^$") for label in check["ksd_ngram"]["label"].values]
+    check = changed(check, "ksd_ngram", label=np.array(spelled, dtype=object))
+    assert set(labels(plot_ngrams(check, view="start"))) == {"a", "b", "nothing"}
+
+
 def test_ngrams_of_long_symbols_leave_room_for_the_bars() -> None:
     ax = plot_ngrams(made_up_check(PHONEMES), view="content-3", figsize=(6, 4))
     assert all(label.count("…") == 3 for label in labels(ax))
