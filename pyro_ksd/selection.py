@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from pyro_ksd.containers import dataset
 
@@ -23,7 +22,7 @@ def views_with_features(check: Any) -> list[str]:
     return [name for name in view_names(check) if name in owners]
 
 
-def feature_kind(one: xr.Dataset) -> str:
+def feature_kind(one: Any) -> str:
     """What the features of a view stand for, if they have names; other tests than this package's own know of none.
 
     :param one: the ``ksd`` group at one view.
