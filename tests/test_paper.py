@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from functools import partial
+from math import comb
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -16,7 +17,7 @@ import xarray as xr
 from scipy.stats import binom
 
 from benchmarks.paper.__main__ import main
-from benchmarks.paper.agreement import added_variance, published_deviations
+from benchmarks.paper.agreement import added_variance, chance, published_deviations
 from benchmarks.paper.catalog import EXPERIMENTS
 from benchmarks.paper.discrepancies import discrepancies
 from benchmarks.paper.experiment import Cell, Experiment
@@ -130,6 +131,16 @@ def test_variance_of_groups_by_hand() -> None:
     middle = (0.2 * 400 + 1) / 402
     expected = 0.05 / np.sqrt(middle * (1 - middle) / 400 + (0.02 - chance) / 4 + 0.02 / 2)
     assert published_deviations(result, added / 4).values.ravel() == pytest.approx([expected, 0.0])
+
+
+def test_chance_of_a_published_count() -> None:
+    """Twenty of 400 published runs, and none, where we had none of a hundred."""
+    result = as_dataset(
+        [cell("a", 0), cell("b", 0)], made_up({("a", "KSD"): 0.05, ("b", "KSD"): 0.0}), quick=False, seed=0
+    )
+    weights = np.array([comb(500 - count, 100) for count in range(401)], dtype=float)  # all orders are equally probable
+    assert chance(result, "a", "KSD") == pytest.approx(2 * weights[20:].sum() / weights.sum())
+    assert chance(result, "b", "KSD") == pytest.approx(2 * weights[0] / weights.sum())
 
 
 def test_groups_that_share_null_draws_vary_more() -> None:
