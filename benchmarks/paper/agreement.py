@@ -30,8 +30,9 @@ def agreement(results: dict[str, xr.Dataset]) -> list[str]:
         "## How well the twelve scenarios agree\n\nOf the cells with J = 1, 3 and ∞, all kinds of edits:\n\n"
         f"{markdown(head, rows)}\n\nIn the random walks the paper calls its kernel Hamming, but its figures agree "
         "better with the cyclic Gaussian kernel: see [](#ring_kernel). With it these cells are left, in standard "
-        f"errors: {_listed(csk)}; {_listed(mixed)}. The published figures themselves vary more than those of independent "
-        "runs would, about as much as if runs shared their null draws, which would explain them: see [](#shared_null)."
+        f"errors: {_listed(csk)}; {_listed(mixed)}. The published figures themselves vary more than those of "
+        "independent runs would, about as much as if runs shared their null draws, which would explain them: see "
+        "[](#shared_null)."
         f"{_falling()} For the MMD see [](#mmd_one_sample)."
     ]
 
