@@ -1,7 +1,7 @@
 # make demo        checks a built-in example: table on the terminal, picture and netCDF file in demo/
 # make test        every check: lint, types, tests and doctests; results under ArviZ 1.x as well; the site, quickly
 # make coverage    the tests and doctests again, with the lines that none of them reaches
-# make test-slow   the statistical tests with many runs, about a quarter of an hour
+# make test-slow   the statistical tests with many runs, about half an hour
 # make benchmark   speed of the engine and of Pyro programs
 # make tutorials   executes all tutorials in full
 # make docs        the tutorials and the documentation site, in build/docs (make test-docs: quickly, in build/quick)

@@ -90,7 +90,7 @@ def matrices_of_each(
     """
     found: dict[int, Sequence[SteinMatrix]] = {}
     total = sum(len(own.sequences) for own in jumps.values())
-    with tqdm(total=total, desc="Stein features", unit="sequence", disable=not progress) as bar:
+    with tqdm(total=total, desc="Stein features", unit="step", disable=not progress) as bar:
         for operator, own in jumps.items():
             kernels = [(index, view.kernel) for index, view in enumerate(views) if view.operator is operator]
             by_features = [(index, kernel) for index, kernel in kernels if kernel.has_features]
