@@ -5,7 +5,9 @@ The null data sets of a parametric bootstrap come from the model, whatever the d
 and every run takes its own null draws from it, at random and without replacement. Under a true model the statistics of
 the data and of the pool are exchangeable: every run is a test with exactly the level and the power that fresh draws
 would give. Only the runs are no longer independent: the pool of :math:`P` draws adds an error of about
-:math:`\sqrt{\alpha (1 - \alpha) / P}` to a rate near :math:`\alpha`.
+:math:`\sqrt{\alpha (1 - \alpha) / P}` to a rate near :math:`\alpha`, and more where the power changes fast with the
+threshold (``python -m benchmarks.paper shared_null`` shows the worst case, a pool that is no larger than what a run
+takes).
 """
 
 from __future__ import annotations
