@@ -22,6 +22,7 @@ def agreement(results: dict[str, xr.Dataset]) -> list[str]:
     rows = [
         ["CSK", share_near(csk)],
         ["Hamming", share_near(hamming)],
+        ["CSK and Hamming together", share_near(xr.concat([csk, hamming], "test", join="outer"))],
         ["Hamming, but the cyclic Gaussian kernel in the four random walks", share_near(mixed)],
         ["CSK and the row above together", share_near(xr.concat([csk, mixed], "test", join="outer"))],
     ]
