@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from html import escape
 from typing import Any
@@ -22,6 +23,7 @@ _KINDS = {
     "posterior predictive": "posterior predictive p-values from {} draws, not calibrated: small ones speak against it",
 }
 _FEW_SEQUENCES = 30  # of which the wild bootstrap, right in the limit of many, knows little
+_MOST_CODES = 12  # that a sentence can list
 _MOST_NAMED = 3  # features that a sentence can bear
 
 
@@ -82,7 +84,7 @@ class Summary(pd.DataFrame):
         drawn = _KINDS[self.attrs["kind"]].format(self.attrs["draws"])
         if self.attrs["kind"] == "wild" and self.attrs["sequences"] < _FEW_SEQUENCES:
             drawn += f", which is approximate for as few as {self.attrs['sequences']} sequences"
-        return f"{sentence[0].upper()}{sentence[1:]}. ({drawn})"
+        return f"{sentence[0].upper()}{sentence[1:]}. ({drawn}){self.attrs['codes']}"
 
 
 def summary(check: Any) -> Summary:
@@ -113,7 +115,17 @@ def summary(check: Any) -> Summary:
     table = Summary(list(rows.values()), index=pd.Index(rows, name="view"), columns=columns)
     table.attrs |= {"verdict": verdict(check), "kind": str(ksd.attrs["kind"]), "draws": int(ksd.attrs["num_bootstrap"])}
     table.attrs["sequences"] = dataset(check, "observed_data").sizes["sequence"]
+    table.attrs["codes"] = _codes(check) if p <= level else ""
     return table
+
+
+def _codes(check: Any) -> str:
+    """Which words the codes of a model that does not fit stand for: its parameters may be in another order."""
+    alphabet = json.loads(dataset(check, "observed_data")["token"].attrs["alphabet"])
+    of_words = any(len(symbol) > 1 and not symbol.isdecimal() for symbol in alphabet)
+    if not of_words or len(alphabet) > _MOST_CODES:
+        return ""
+    return f" The codes 0 to {len(alphabet) - 1} stand for {listed(alphabet)}."
 
 
 def _impossible(check: Any) -> str:
@@ -164,11 +176,14 @@ def _finding(check: Any, one: xr.Dataset) -> str:
         return _unnamed(one)
     if kind == "length":
         return f"it makes sequences too {'long' if float(own['mean'][0]) > 0 else 'short'}"
+    if kind == "feature" and own.sizes["ngram"] == 1:  # then what the view says, the feature says
+        return f"it makes {own['label'].item()!r} too {'large' if own['mean'].item() > 0 else 'small'}"
     told = own.isel(ngram=own["p_value"].values <= level)
     told = told.isel(ngram=np.lexsort((-np.abs(told["z"].values), told["p_value"].values)))
     verb = "starts with" if kind == "start" else "makes"
+    less, more = ("too small", "too large") if kind == "feature" else ("too rarely", "too often")
     directions = []
-    for words, chosen in (("too rarely", told["z"].values < 0), ("too often", told["z"].values > 0)):
+    for words, chosen in ((less, told["z"].values < 0), (more, told["z"].values > 0)):
         labels = told["label"].values[chosen].tolist()
         if labels:
             directions.append(f"{_quoted(labels, kind)} {words}")

@@ -18,7 +18,8 @@ from pyro import poutine
 from synthetic import made_up_check
 
 from pyro_ksd import Sequences, View, ksd_check, verdict
-from pyro_ksd.kernels import ContiguousKernel, HammingKernel
+from pyro_ksd.examples import random_walk
+from pyro_ksd.kernels import ContiguousKernel, EmbeddingKernel, HammingKernel
 from pyro_ksd.operators import ZanellaOperator
 from pyro_ksd.stein import stein_matrices
 from pyro_ksd.testing import goodness_of_fit
@@ -116,6 +117,20 @@ def test_views_may_be_named() -> None:
     two = ksd_check(walk(), DATA, views=[own, "start"], balancing="mpf", num_bootstrap=5, progress=False)
     assert two["ksd"]["view"].values.tolist() == ["mine", "start"]
     assert {"00", "0"} <= set(two["ksd_ngram"]["label"].values.tolist())
+
+
+def test_own_features_have_a_direction() -> None:
+    def rests(x: Sequences) -> torch.Tensor:
+        inside = torch.arange(1, x.tokens.shape[1]) < x.lengths[:, None]
+        return ((x.tokens[:, 1:] == x.tokens[:, :-1]) & inside).sum(1, keepdim=True).double()
+
+    own = View("mine", ZanellaOperator(), EmbeddingKernel(rests))
+    holding = random_walk(5, hold=0.5).draw(40, torch.Generator().manual_seed(0))
+    check = ksd_check(random_walk(5), holding, views=own, num_bootstrap=99, progress=False)
+    assert verdict(check) == "the model does not fit (p = 0.010): it makes 'rests' too small"
+    moving = random_walk(5).draw(40, torch.Generator().manual_seed(0))
+    check = ksd_check(random_walk(5, hold=0.5), moving, views=own, num_bootstrap=99, progress=False)
+    assert verdict(check) == "the model does not fit (p = 0.010): it makes 'rests' too large"
 
 
 def test_longer_runs_have_names_too() -> None:

@@ -42,7 +42,7 @@ class Kernel(ABC):
         return False
 
     @property
-    def feature_kind(self) -> Literal["", "ngram", "start", "length"]:
+    def feature_kind(self) -> Literal["", "ngram", "start", "length", "feature"]:
         """What the features stand for, if they have names, see :meth:`FeatureKernel.feature_names`."""
         return ""
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ class EmbeddingKernel(FeatureKernel):
 
     :param function: takes ``N`` :class:`~pyro_ksd.sequences.Sequences`, gives their features ``[N, D]``. A sequence
         must have the same features whatever other sequences are in the batch.
+        Its name is that of the features in tables and pictures, with a number if there are several.
     :param batch_size: how many sequences are embedded at once.
 
     >>> counts = EmbeddingKernel(lambda x: torch.nn.functional.one_hot(x.tokens, 3).mul(x.mask[..., None]).sum(1))
@@ -37,8 +39,19 @@ class EmbeddingKernel(FeatureKernel):
 
     @property
     def meaning(self) -> str:
+        return f"the features of {self._name!r}"
+
+    @property
+    def feature_kind(self) -> Literal["feature"]:
+        return "feature"
+
+    def feature_names(self, codes: Tensor, symbols: Sequence[str]) -> list[str]:
+        return [self._name] if len(codes) == 1 else [f"{self._name} {code}" for code in codes.tolist()]
+
+    @property
+    def _name(self) -> str:
         name = getattr(self.function, "__name__", type(self.function).__name__)
-        return "features of your own" if name == "<lambda>" else f"the features of {name!r}"
+        return "a function" if name == "<lambda>" else str(name)
 
     def features(self, sequences: Sequences) -> FeatureMatrix:
         rows = torch.arange(len(sequences), device=sequences.device).split(self.batch_size)

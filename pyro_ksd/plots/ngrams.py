@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WORDS = ("too rarely", "the model makes it", "too often")
+_FEATURE_WORDS = ("too small", "the model makes it", "too large")
 _LENGTH_WORDS = ("too short", "the model makes sequences", "too long")
 
 
@@ -82,7 +83,8 @@ def plot_ngrams(
     ax.set_xlim(-reach, reach)
     ax.set_ylim(max(len(z), MIN_ROWS) - 0.4, -0.6)
     ax.set_yticks(np.arange(len(z)), _fitting_labels(ax, labels), parse_math=False)
-    few, makes, many = _LENGTH_WORDS if labels == [["length"]] else _WORDS
+    kind = feature_kind(dataset(check, "ksd").sel(view=name))
+    few, makes, many = {"length": _LENGTH_WORDS, "feature": _FEATURE_WORDS}.get(kind, _WORDS)
     directions = f"← {few}    {makes}    {many} →"
     ax.set_xlabel(f"{directions}\nz-score (filled: p ≤ {level:g}, hatched: p > {level:g})")
     ax.tick_params(axis="y", length=0)

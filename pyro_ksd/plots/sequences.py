@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ def plot_sequences(
     >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
     >>> ax = plot_sequences(check, num=3)
     >>> [label.get_text() for label in ax.get_yticklabels()]  # which sequences, and their share of the statistic
-    ['1  (23.5 %)', '0  (23.1 %)', '5  (19 %)']
+    ['1  (23.5 %)', '0  (23.1 %)', '5  (19.0 %)']
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -105,7 +106,9 @@ def _figure_size(symbols: list[list[str]]) -> tuple[float, float]:
 
 def _row_labels(shown: xr.Dataset, found: bool) -> list[str]:
     statistic, contributions = float(shown["statistic"]), shown["contribution"].values
-    shares = [f"{100 * part / statistic:.3g} %" if found else f"{part:.2g}" for part in contributions]
+    largest = abs(contributions).max() / abs(statistic) if found else 0.0
+    places = max(0, -math.floor(math.log10(largest))) if largest else 0  # three digits of the largest share
+    shares = [f"{100 * part / statistic:.{places}f} %" if found else f"{part:.2g}" for part in contributions]
     shares = [share.replace("-", "−") for share in shares]
     return [f"{index}  ({share})" for index, share in zip(shown["sequence"].values, shares, strict=True)]
 

@@ -209,7 +209,7 @@ def test_sums_of_a_matrix_agree_with_the_matrix_itself(name: str) -> None:
 def test_words_for_what_kernels_look_at() -> None:
     assert EmbeddingKernel(symbol_sums).meaning == "the features of 'symbol_sums'"
     assert EmbeddingKernel(torch.nn.Identity()).meaning == "the features of 'Identity'"
-    assert EmbeddingKernel(lambda x: x.tokens).meaning == "features of your own"
+    assert EmbeddingKernel(lambda x: x.tokens).meaning == "the features of 'a function'"
     assert GapWeightedKernel(3).meaning == "subsequences of 3 symbols"
     assert DiracKernel(on="length").meaning == "the length"
     assert {kernel().meaning for kernel in (HammingKernel, DiracKernel)} == {"whole sequences"}

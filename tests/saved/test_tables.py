@@ -129,6 +129,14 @@ def test_summary_is_cautious_with_the_wild_bootstrap_of_few(sequences: int, kind
     assert (f"approximate for as few as {sequences} sequences)" in repr(summary(check))) == cautious
 
 
+def test_summary_says_what_the_codes_of_words_stand_for() -> None:
+    told = "The codes 0 to 2 stand for cart, home and shop."
+    assert repr(summary(made_up_check(["cart", "home", "shop"]))).endswith(told)
+    assert "codes" not in repr(summary(made_up_check(["cart", "home", "shop"], p_value_overall=0.2)))
+    for alphabet in ("abc", [str(code) for code in range(11)], [f"word {code}" for code in range(13)]):
+        assert "codes" not in repr(summary(made_up_check(list(alphabet))))
+
+
 def test_summary_is_a_data_frame_like_any_other() -> None:
     table = summary(made_up_check())
     assert (table[table["p_value"] <= 0.05].index == ["content-2", "length", "overall"]).all()
