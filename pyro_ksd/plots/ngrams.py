@@ -50,7 +50,8 @@ def plot_ngrams(
     filled if its p-value, which allows for having looked at all n-grams of the view, is at most the level.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
-    :param view: the name of a view with features. Left out, the one with the smallest p-value, other than ``length``.
+    :param view: the name of a view with features. Left out, the one with the smallest p-value that has more
+        than one.
     :param num: how many n-grams to show.
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
@@ -95,9 +96,9 @@ def plot_ngrams(
 
 
 def view_of_ngrams(check: Any) -> str | None:
-    """The view whose features tell most, other than ``length``, which has but one, if there are others."""
-    names = views_with_features(check)
-    telling = [name for name in names if name != "length"] or names
+    """The view whose features tell most; one with a single feature, such as ``length``, only if there is no other."""
+    names, owners = views_with_features(check), dataset(check, "ksd_ngram")["view_name"].values.astype(str).tolist()
+    telling = [name for name in names if owners.count(name) > 1] or names
     return worst_first(check, telling)[0] if telling else None
 
 

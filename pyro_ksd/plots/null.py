@@ -88,9 +88,16 @@ def _histogram(ax: Axes, draws: npt.NDArray[np.float64], observed: float) -> boo
 def _decades(low: float, high: float, smallest: float, room: float) -> list[float]:
     """0 and powers of 10 of both signs between two values, so many that their labels have room, in points."""
     powers = 10.0 ** np.arange(np.ceil(np.log10(smallest)), np.floor(np.log10(max(high, -low))) + 1)
-    below, above = powers[powers <= -low], powers[powers <= high]
-    every = 1 + int(_LABEL * (len(below) + len(above)) / room)
-    return [0.0, *above[::every], *-below[::every]]
+    scale = room / float(np.arcsinh(high / smallest) - np.arcsinh(low / smallest))
+    ticks = [0.0]
+    for sign, end in ((1, high), (-1, -low)):
+        last = 0.0
+        for power in powers[powers <= end].tolist():
+            place = scale * float(np.arcsinh(power / smallest))
+            if place - last >= _LABEL:
+                ticks.append(sign * power)
+                last = place
+    return ticks
 
 
 def _compressed_bins(draws: npt.NDArray[np.float64], width: float) -> list[float]:
