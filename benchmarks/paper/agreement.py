@@ -32,8 +32,8 @@ def agreement(results: dict[str, xr.Dataset]) -> list[str]:
         f"{markdown(head, rows)}\n\nIn the random walks the paper calls its kernel Hamming, but its figures agree "
         "better with the cyclic Gaussian kernel: see [](#ring_kernel). With it these cells are left, in standard "
         f"errors: {_listed(csk)}; {_listed(mixed)}. The published figures themselves vary more than those of "
-        "independent runs would, about as much as if runs shared their null draws, which would explain most of them: see "
-        "[](#shared_null)."
+        "independent runs would, about as much as if runs shared their null draws, which would explain most of them: "
+        "see [](#shared_null)."
         f"{_falling()} For the MMD see [](#mmd_one_sample)."
     ]
 
