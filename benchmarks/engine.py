@@ -15,13 +15,13 @@ from itertools import pairwise
 import torch
 
 from benchmarks.timing import seconds
-from pyro_ksd.jumps import weighted_edits
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.models import MarkovSequence
-from pyro_ksd.operators import ZanellaOperator
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import View
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.views import View
+from pyro_ksd.stein.weighting import weighted_edits
 from tests import oracle
 
 SYMBOLS = 10
@@ -56,7 +56,8 @@ def features(length: int, t: int) -> tuple[float, float, float]:
     """Edits per second of the features alone, of the whole way from sequences to features, and of the plain loop."""
     model, kernel = chain(), ContiguousKernel(t)
     data = sequences_of(length, max(4, 6000 // length))
-    edits, weights = weighted_edits(model, OPERATOR, data)
+    found = weighted_edits(model, OPERATOR, data)
+    edits, weights = found.edits, found.weights
     alone = len(edits) / seconds(lambda: kernel.stein_features(data, edits, weights))
     whole = len(edits) / seconds(lambda: stein_matrices(model, data, [View("", OPERATOR, kernel)]))
     x = tuple(data.tokens[0].tolist())

@@ -22,7 +22,8 @@ from benchmarks.timing import alternating, seconds
 from pyro_ksd import Sequences, ksd_check
 from pyro_ksd.examples import random_walk
 from pyro_ksd.models import MarkovSequence, VectorizedProgram
-from pyro_ksd.models.guards import check_program, has_length_law
+from pyro_ksd.models.length_distribution import has_length_distribution
+from pyro_ksd.models.programs.validation import check_program
 
 SYMBOLS, COUNT, STOP = 10, 200, 0.05
 
@@ -112,7 +113,7 @@ def main() -> None:
             print(f"  {name:<28}{time:>8.3f} s{time / base:>8.2f} times")
         program = VectorizedProgram(styles.two_sites_a_step, data)
         guards = seconds(lambda: check_program(program, data), 3)  # noqa: B023
-        lengths = seconds(lambda: has_length_law(program, data), 3)  # noqa: B023
+        lengths = seconds(lambda: has_length_distribution(program, data), 3)  # noqa: B023
         print(f"  guards: {guards:.3f} s, length law: {lengths:.3f} s")
 
 

@@ -18,21 +18,21 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from pyro_ksd.jumps import weighted_edits
+from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, InsertionsDeletions, Neighborhood, Substitutions
+from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.kernels import ContiguousKernel, CyclicGaussianKernel, DiracKernel, HammingKernel, Kernel
-from pyro_ksd.models import IndependentSequence, LinearChainMRF, MarkovSequence, SampleableModel
-from pyro_ksd.neighborhoods import DoubleSubstitutions, InsertionsDeletions, Neighborhood, Substitutions
-from pyro_ksd.operators import ZanellaOperator
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.statistics import u_statistic
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import View
+from pyro_ksd.models import IndependentSequence, LinearChainMRF, MarkovSequence, SequenceModel
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.views import View
+from pyro_ksd.stein.weighting import weighted_edits
 
 TOLERANCE = 1e-9
 BALANCING = {"barker": "barker", "mpf": "mpf", "mh": "metropolis"}
 
 
-def model_of(case: dict[str, Any]) -> SampleableModel:
+def model_of(case: dict[str, Any]) -> SequenceModel:
     """The model of a case."""
     spec = case["model"]
     if spec["kind"] == "markov":
@@ -111,12 +111,13 @@ def errors(case: dict[str, Any]) -> dict[str, float]:
 
 
 def operator_error(
-    model: SampleableModel, operator: ZanellaOperator, sequences: Sequences, coefficients: list[dict[str, Any]]
+    model: SequenceModel, operator: ZanellaOperator, sequences: Sequences, coefficients: list[dict[str, Any]]
 ) -> float:
     """The relative error of the operator's coefficients at the first sequence; infinite if it meets other sequences."""
     first = sequences[:1]
-    edits, weights = weighted_edits(model, operator, first)
-    neighbors = map(tuple, edits.apply(first).to_lists())
+    around = weighted_edits(model, operator, first)
+    weights = around.weights
+    neighbors = map(tuple, around.edits.apply(first).to_lists())
     found = dict(zip(neighbors, weights.tolist(), strict=True)) | {tuple(first.to_lists()[0]): -float(weights.sum())}
     expected = {tuple(entry["sequence"]): entry["coefficient"] for entry in coefficients}
     if any(found.get(x, 0.0) != 0.0 for x in found.keys() - expected.keys()):

@@ -10,11 +10,11 @@ import time
 import torch
 
 from benchmarks.engine import chain
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.models import MarkovSequence
-from pyro_ksd.operators import ZanellaOperator
-from pyro_ksd.testing import goodness_of_fit
-from pyro_ksd.views import View, default_views
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.views import View, default_views
 
 
 def main() -> None:

@@ -29,10 +29,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.scenario_models import Scenario, scenarios
-from pyro_ksd.aggregation import min_p
-from pyro_ksd.bootstrap import parametric_bootstrap
-from pyro_ksd.models import SampleableModel, with_sampler
-from pyro_ksd.views import View, default_views
+from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.null_draws import parametric_bootstrap
+from pyro_ksd.models import SequenceModel, with_sampler
+from pyro_ksd.stein.views import View, default_views
 
 LEVEL, NUM_BOOTSTRAP = 0.05, 500
 _WORKERS = 2
@@ -84,7 +84,7 @@ def measure(index: int, settings: Settings) -> Rates:
 
 
 def statistics(
-    scenario: Scenario, source: SampleableModel, views: Sequence[View], num_data_sets: int, generator: torch.Generator
+    scenario: Scenario, source: SequenceModel, views: Sequence[View], num_data_sets: int, generator: torch.Generator
 ) -> Tensor:
     """The statistics of the scenario's model for data sets of another model, or of its own; ``[num_data_sets, V]``."""
     model = with_sampler(scenario.model, source.draw)

@@ -14,11 +14,11 @@ import matplotlib
 import torch
 import xarray as xr
 
-from pyro_ksd.check import ksd_check
+from pyro_ksd.checks.model_check import ksd_check
 from pyro_ksd.examples import random_walk
 from pyro_ksd.plots import plot_check
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.tables import summary
+from pyro_ksd.results.check_table import summary
+from pyro_ksd.sequences.container import Sequences
 
 
 def demo_check() -> xr.DataTree:

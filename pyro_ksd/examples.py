@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from pyro_ksd.models.markov import MarkovSequence
+from pyro_ksd.models.distributions.markov import MarkovSequence
 
 
 def random_walk(size: int = 8, *, hold: float = 0.0, mean_length: float = 8.0) -> MarkovSequence:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from pyro_ksd.edits import Edits
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.examples import random_walk
 from pyro_ksd.models import MarkovSequence, SequenceModel
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.sequences.container import Sequences
 
 
 def walk(hold: float = 0.0) -> MarkovSequence:
@@ -16,7 +16,7 @@ def walk(hold: float = 0.0) -> MarkovSequence:
     return random_walk(5, hold=hold, mean_length=6.0)
 
 
-class Unsampled:
+class Unsampled(SequenceModel):
     """A model known by its ratios only."""
 
     def __init__(self, model: SequenceModel) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons made up by hand, in the layout of ``pyro_ksd.comparison``, for tests that must run without torch."""
+"""Comparisons made up by hand, in the layout of ``pyro_ksd.checks.model_comparison``, for tests that must run without torch."""
 
 from __future__ import annotations
 

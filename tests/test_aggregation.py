@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.stats import binom
 
-from pyro_ksd.aggregation import min_p
-from pyro_ksd.statistics import p_value
+from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.statistics import p_value
 
 
 def brute_force(observed: list[float], null: list[list[float]]) -> float:

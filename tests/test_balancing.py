@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyro_ksd.balancing import as_balancing, barker, metropolis, mpf
+from pyro_ksd.stein.balancing import as_balancing, barker, metropolis, mpf
 
 NAMED: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[float], float]]] = {
     "barker": (barker, oracle.barker),

@@ -19,18 +19,18 @@ from example_models import Unsampled, walk
 from scipy.stats import binom
 
 from pyro_ksd import plot_null, plot_views, summary, verdict
-from pyro_ksd.baselines import likelihood_ratio_check, mmd_check
-from pyro_ksd.baselines.mmd import mmd_squared, pair_matrix
-from pyro_ksd.bootstrap import rademacher, seeded
+from pyro_ksd.checks.baselines import likelihood_ratio_check, mmd_check
+from pyro_ksd.checks.baselines.mmd import mmd_squared, pair_matrix
+from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.fit_tests.null_draws import rademacher
 from pyro_ksd.examples import random_walk
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, Kernel, LengthKernel, StartKernel
 from pyro_ksd.models import LinearChainMRF, MarkovSequence, constrain
-from pyro_ksd.models.fitting import fit_markov, fitted_log_likelihoods
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.statistics import u_statistic, weighted_u_statistics
-from pyro_ksd.views import default_views
+from pyro_ksd.models.fitting.counting import fit_markov, fitted_log_likelihoods
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.fit_tests.statistics import u_statistic, weighted_u_statistics
+from pyro_ksd.stein.views import default_views
 
-CPU = torch.device("cpu")
 KERNELS: dict[str, Kernel] = {
     "pairs": ContiguousKernel(2),
     "lengths": LengthKernel(),
@@ -169,7 +169,7 @@ def looped_mmd(kernel: Kernel, x: Sequences, y: Sequences) -> float:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_mmd_is_that_of_a_double_loop(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyro_ksd.baselines.mmd.DEFAULT_MAX_BYTES", 5000)  # several blocks of a kernel matrix
+    monkeypatch.setattr("pyro_ksd.checks.baselines.mmd.PAIR_BYTES", 5000)  # several blocks of a kernel matrix
     x, y = data(8), data(10, hold=0.5, seed=2)
     found = mmd_squared(KERNELS[name], x, y, 2)
     expected = [looped_mmd(KERNELS[name], x[:4], y[:5]), looped_mmd(KERNELS[name], x[4:], y[5:])]
@@ -178,10 +178,10 @@ def test_mmd_is_that_of_a_double_loop(name: str, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("num_samples", [None, 7])
 def test_mmd_check_with_the_parametric_bootstrap(num_samples: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyro_ksd.baselines.sampling._REPLICATES", 4)
+    monkeypatch.setattr("pyro_ksd.checks.baselines.sampling.REPLICATES", 4)
     model, x, n, m = walk(), data(5, hold=0.5), 5, num_samples or 5
     check = mmd_check(model, x, kernels=KERNELS, num_samples=num_samples, num_bootstrap=6, seed=3, progress=False)
-    generator = seeded(3, CPU)
+    generator = seeded_generator(3)
     sample, expected = model.draw(m, generator), []
     for together in (4, 2):
         xs, ys = model.draw(together * n, generator), model.draw(together * m, generator)
@@ -216,7 +216,7 @@ def looped_pairs(kernel: Kernel, x: Sequences, y: Sequences, signs: Sequence[flo
 def test_mmd_check_with_the_wild_bootstrap() -> None:
     model, x = walk(), data(4, hold=0.5)
     check = mmd_check(model, x, kernels=KERNELS, bootstrap="wild", num_bootstrap=6, seed=3, progress=False)
-    generator = seeded(3, CPU)
+    generator = seeded_generator(3)
     sample, signs = model.draw(4, generator), rademacher(6, 4, generator).tolist()
     statistic, null = parts(check)
     observed = [looped_pairs(kernel, x, sample, [1.0] * 4) for kernel in KERNELS.values()]
@@ -242,7 +242,7 @@ def test_wild_draws_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
         return parts(mmd_check(walk(), data(), bootstrap="wild", num_bootstrap=50, progress=False))[1]
 
     whole = draws()
-    monkeypatch.setattr("pyro_ksd.baselines.mmd._CHUNK", 12 * 7)
+    monkeypatch.setattr("pyro_ksd.checks.baselines.mmd.ENTRIES", 12 * 7)
     np.testing.assert_allclose(draws(), whole, rtol=1e-12, atol=1e-12)
 
 
@@ -292,7 +292,7 @@ def test_null_draws_are_fitted_anew(order: int, pseudocount: float) -> None:
         fitted = fit_markov(sequences, order, pseudocount=pseudocount)
         return 2 * float((fitted.log_joint(sequences) - model.log_joint(sequences)).sum())
 
-    drawn = model.draw(15, seeded(3, CPU))
+    drawn = model.draw(15, seeded_generator(3))
     statistic, null = parts(check)
     assert statistic.tolist() == pytest.approx([ratio(x)])
     assert null[:, 0].tolist() == pytest.approx([ratio(drawn[i : i + 5]) for i in (0, 5, 10)])
@@ -303,7 +303,7 @@ def test_null_draws_are_fitted_anew(order: int, pseudocount: float) -> None:
 def test_likelihood_ratio_against_the_truth_is_a_difference_of_log_probabilities() -> None:
     model, truth, x = walk(), walk(hold=0.5), data(10, hold=0.5)
     check = likelihood_ratio_check(model, x, alternative=truth, num_bootstrap=99, seed=3, progress=False)
-    padded, drawn = x.padded(-1), model.draw(64 * 10, seeded(3, CPU)).padded(-1)
+    padded, drawn = x.padded(-1), model.draw(64 * 10, seeded_generator(3)).padded(-1)
     statistic, null = parts(check)
     assert statistic.tolist() == pytest.approx([2 * float((truth.log_prob(padded) - model.log_prob(padded)).sum())])
     expected = 2 * (truth.log_prob(drawn) - model.log_prob(drawn)).view(64, 10).sum(1)

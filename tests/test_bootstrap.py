@@ -5,14 +5,14 @@ import pytest
 import torch
 from example_models import walk
 
-from pyro_ksd.bootstrap import multinomial, parametric_bootstrap, rademacher, wild_bootstrap
-from pyro_ksd.features import scores
+from pyro_ksd.fit_tests.null_draws import multinomial, parametric_bootstrap, rademacher, wild_bootstrap
+from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix, GramMatrix, SteinMatrix
-from pyro_ksd.operators import ZanellaOperator
-from pyro_ksd.statistics import u_statistic
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import View, default_views
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.fit_tests.statistics import u_statistic
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.views import View, default_views
 
 NGRAMS = View("n-grams", ZanellaOperator(), ContiguousKernel(2))
 HAMMING = View("Hamming", ZanellaOperator(), HammingKernel())
@@ -59,7 +59,7 @@ def test_wild_draws_use_the_same_weights_for_all_views(weights: object) -> None:
 def test_wild_draws_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = FeatureMatrix(torch.randn(6, 3, dtype=torch.double, generator=seeded()))
     whole = wild_bootstrap([matrix], [NGRAMS], 50, seeded(1))
-    monkeypatch.setattr("pyro_ksd.bootstrap._CHUNK", 6 * 7)
+    monkeypatch.setattr("pyro_ksd.fit_tests.null_draws.ENTRIES", 6 * 7)
     parts = wild_bootstrap([matrix], [NGRAMS], 50, seeded(1))
     torch.testing.assert_close(parts.statistic, whole.statistic, rtol=1e-12, atol=1e-13)
     torch.testing.assert_close(parts.extreme, whole.extreme, rtol=1e-12, atol=1e-13)

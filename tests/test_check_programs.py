@@ -85,7 +85,7 @@ def test_a_distribution_of_the_users_own() -> None:
 
 
 def test_an_output_constrained_program() -> None:
-    from pyro_ksd.models.convert import as_model
+    from pyro_ksd.models.conversion import as_model
 
     ends_with_two = lambda x: x.tokens.gather(1, (x.lengths - 1).clamp(min=0)[:, None])[:, 0] == 2  # noqa: E731
     inside = DATA[ends_with_two(DATA)]

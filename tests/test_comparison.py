@@ -21,15 +21,15 @@ from synthetic_comparison import made_up_comparison
 from torch import Tensor
 
 from pyro_ksd import LinearChainMRF, MarkovSequence, Sequences, View, ksd_check
-from pyro_ksd.comparison import ksd_compare
+from pyro_ksd.checks.model_comparison import ksd_compare
 from pyro_ksd.kernels import HammingKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix, GramMatrix, SteinMatrix
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix
 from pyro_ksd.models import SequenceModel
-from pyro_ksd.operators import ZanellaOperator
-from pyro_ksd.ranking import compare_table
-from pyro_ksd.relative import RelativeFit, SteinSums, jackknife_error, leave_one_out, relative_fit
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import default_views
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.results.comparison_table import compare_table
+from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, jackknife_error, leave_one_out, relative_fit
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.views import default_views
 
 LEVEL = 0.05
 VIEWS = ["content-1", "content-2", "content-3", "start", "length"]
@@ -54,8 +54,8 @@ def grams(models: int = 3, views: int = 2, size: int = 7) -> Tensor:
     return psi @ psi.mT * torch.tensor([1.0, 50.0]).double()[:, None, None]
 
 
-def sums(matrices: Tensor) -> list[SteinSums]:
-    return [SteinSums.of([GramMatrix(matrix) for matrix in own]) for own in matrices]
+def sums(matrices: Tensor) -> list[RowSums]:
+    return [RowSums.of([GramMatrix(matrix) for matrix in own]) for own in matrices]
 
 
 def scales(matrices: Tensor) -> list[float]:
@@ -100,7 +100,7 @@ def test_errors_are_those_of_leaving_out_one_sequence_after_the_other() -> None:
 
 
 def test_the_jackknife_variance_has_a_closed_form() -> None:
-    others = SteinSums.of([GramMatrix(matrix) for matrix in grams()[0]]).others
+    others = RowSums.of([GramMatrix(matrix) for matrix in grams()[0]]).others
     closed = 4 / (7 * 6 * 5**2) * (others - others.mean(-1, keepdim=True)).square().sum(-1)
     torch.testing.assert_close(jackknife_error(leave_one_out(others)) ** 2, closed, rtol=1e-12, atol=0)
 
@@ -108,7 +108,7 @@ def test_the_jackknife_variance_has_a_closed_form() -> None:
 def test_sums_are_those_of_any_form_of_the_matrix() -> None:
     psi = draws(1, 9, 4)
     forms: list[SteinMatrix] = [FeatureMatrix(psi), GramMatrix(psi @ psi.T)]
-    found = SteinSums.of(forms)
+    found = RowSums.of(forms)
     torch.testing.assert_close(found.others[0], found.others[1])
     torch.testing.assert_close(found.diagonal[0], found.diagonal[1])
 
@@ -145,7 +145,7 @@ def test_a_model_and_its_copy_cannot_be_told_apart() -> None:
 def test_rounding_is_no_difference(noise: float, same: bool) -> None:
     psi = draws(2, 50, 4) + 0.5
     other = psi * (1 + noise * draws(3, 50, 4))
-    found = relative_fit([SteinSums.of([FeatureMatrix(psi)]), SteinSums.of([FeatureMatrix(other)])])
+    found = relative_fit([RowSums.of([FeatureMatrix(psi)]), RowSums.of([FeatureMatrix(other)])])
     assert bool((found.z == 0).all()) == same
 
 
@@ -200,7 +200,7 @@ def in_runs(models: Sequence[SequenceModel], data: Sequences, size: int) -> list
     found = []
     for begin in range(0, len(data), size):
         rows = [[one.rows(begin, begin + size) for one in own if isinstance(one, FeatureMatrix)] for own in matrices]
-        found.append(relative_fit([SteinSums.of(own) for own in rows]))
+        found.append(relative_fit([RowSums.of(own) for own in rows]))
     return found
 
 
@@ -253,7 +253,7 @@ def test_where_all_models_are_right_the_test_is_conservative() -> None:
     # Independent features with mean 0: both statistics are degenerate.
     runs, size = 1000, 30
     psi = draws(4, runs, 2, size, 3)
-    found = [relative_fit([SteinSums.of([FeatureMatrix(features)]) for features in run]) for run in psi]
+    found = [relative_fit([RowSums.of([FeatureMatrix(features)]) for features in run]) for run in psi]
     assert rejections(found)[0] <= binom.ppf(0.001, runs, LEVEL)
     difference = torch.stack([one.difference[0, 1, 0] for one in found])
     error = torch.stack([one.difference_error[0, 1, 0] for one in found])
@@ -268,7 +268,7 @@ def test_level_where_each_model_is_right_in_the_others_view() -> None:
         weight = draws(run, 2, 2, size, 1).square()
         psi = weight * (draws(runs + run, 2, 2, size, 3) + 2 * torch.eye(2).double()[:, :, None, None])
         psi[:, 1] *= 50
-        found.append(relative_fit([SteinSums.of([FeatureMatrix(features) for features in own]) for own in psi]))
+        found.append(relative_fit([RowSums.of([FeatureMatrix(features) for features in own]) for own in psi]))
     low, high = binom.interval(0.999, runs, LEVEL)
     first, second, overall = rejections(found)
     assert min(first, second) > 0.9 * runs
@@ -280,7 +280,7 @@ def test_any_of_several_equal_models_is_called_worse_no_more_often_than_the_leve
     psi = draws(5, runs, models, size, 1) + 1
     pairs = models * (models - 1) / 2
     smallest = [
-        pairs * float(relative_fit([SteinSums.of([FeatureMatrix(features)]) for features in run]).p_value[..., 1].min())
+        pairs * float(relative_fit([RowSums.of([FeatureMatrix(features)]) for features in run]).p_value[..., 1].min())
         for run in psi
     ]
     alarms = sum(p <= LEVEL for p in smallest)

@@ -17,18 +17,18 @@ from pyro_programs import hidden_steps
 from torch import Tensor
 
 from pyro_ksd import HiddenMarkovSequence, MarkovSequence, Sequences
-from pyro_ksd.bootstrap import seeded
-from pyro_ksd.features import largest_score, scores
+from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.fit_tests.feature_scores import largest_score, scores
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix
-from pyro_ksd.models.base import SequenceModel, model_from
-from pyro_ksd.models.convert import as_model
-from pyro_ksd.models.draws import ModelDraws
-from pyro_ksd.neighborhoods import zs
-from pyro_ksd.predictive import posterior_predictive
-from pyro_ksd.statistics import u_statistic
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import View, default_views
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.fit_tests.predictive import posterior_predictive
+from pyro_ksd.fit_tests.statistics import u_statistic
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.views import View, default_views
 
 SIZE, STATES, DRAWS = 3, 2, 3
 STOP = torch.tensor(0.3, dtype=torch.double)
@@ -120,8 +120,8 @@ class Case:
     values: dict[str, Tensor] = field(default_factory=lambda: CHAIN)
     options: dict[str, int] = field(default_factory=dict)
 
-    def draws(self) -> ModelDraws:
-        return ModelDraws(self.program, DATA, self.values, **self.options)
+    def draws(self) -> PosteriorModels:
+        return PosteriorModels(self.program, DATA, self.values, **self.options)
 
     def alone(self, index: int) -> SequenceModel:
         """The model of one draw, without anything that serves several of them, and without a table."""
@@ -140,10 +140,10 @@ CASES = {
     "loop, order 1": Case(loop, options={"order": 1}),
 }
 FEW_AT_ONCE = {  # every limit of what is done at once, such that it is met
-    "pyro_ksd.predictive._EDITS": 200,
-    "pyro_ksd.jumps.EDITS_PER_CHUNK": 50,
-    "pyro_ksd.models.evaluated._EDITS": 40,
-    "pyro_ksd.models.several_programs._AT_ONCE": 32,
+    "pyro_ksd.fit_tests.predictive._EDITS": 200,
+    "pyro_ksd.edits.weighted_edits.EDITS": 50,
+    "pyro_ksd.models.evaluation.EDITED_SEQUENCES": 40,
+    "pyro_ksd.models.posterior.program_batch._AT_ONCE": 32,
 }
 
 
@@ -158,7 +158,7 @@ def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         for name, limit in FEW_AT_ONCE.items():
             monkeypatch.setattr(name, limit)
     if request.param == "each draw alone":
-        monkeypatch.setattr("pyro_ksd.models.several_programs._FEW", 0)
+        monkeypatch.setattr("pyro_ksd.models.posterior.program_batch._FEW", 0)
 
 
 def same(found: Tensor, expected: Tensor) -> None:
@@ -173,7 +173,7 @@ def test_models_together_are_the_models_alone(case: Case) -> None:
     assert len(together) == len(draws) == DRAWS
     data = Sequences.cat([DATA, Sequences.of([[]], SIZE)]) if case.program is length_first else DATA
     edits = zs().edits(data)
-    same(together.log_joints(data), torch.stack([model.log_joint(data) for model in alone]))
+    same(together.log_joint(data), torch.stack([model.log_joint(data) for model in alone]))
     same(together.log_ratios(data, edits), torch.stack([model.log_ratio(data, edits) for model in alone]))
     stack = Sequences.cat([data[[4 - k, (3 * k) % 5]] for k in range(DRAWS)])
     model, around = draws.stacked(2), zs().edits(stack)
@@ -181,7 +181,7 @@ def test_models_together_are_the_models_alone(case: Case) -> None:
     for k in range(DRAWS):
         rows = slice(2 * k, 2 * k + 2)
         same(found[rows], alone[k].log_joint(stack[rows]))
-        same(model_from(model, 2 * k).log_joint(stack[rows]), found[rows])
+        same(model.for_rows(2 * k).log_joint(stack[rows]), found[rows])
         own = (around.owner // 2 == k).nonzero().squeeze(1)
         same(ratio[own], alone[k].log_ratio(stack, around.select(own)))
 
@@ -216,7 +216,7 @@ def test_statistics_of_all_draws_are_those_of_each(name: str) -> None:
     case = CASES[name]
     chosen, n = views(), len(DATA)
     found = posterior_predictive(case.draws(), DATA, chosen, list("abc"), seed=3)
-    generator = seeded(3, DATA.device)
+    generator = seeded_generator(3)
     assert found.realized.shape == found.replicated.statistic.shape == (DRAWS, len(chosen))
     for index, model in enumerate(case.draws()):
         replicate, alone = model.draw(n, generator), case.alone(index)
@@ -244,7 +244,7 @@ def test_replicates_that_the_program_itself_calls_impossible_are_shown_with_the_
         return None
 
     data = Sequences.of([[0, 2], [2], [0]], SIZE)
-    draws = ModelDraws(forgets, data, {"weight": torch.tensor([0.4, 0.5]).double()})
+    draws = PosteriorModels(forgets, data, {"weight": torch.tensor([0.4, 0.5]).double()})
     with pytest.raises(ValueError, match=r"probability zero to 6 of 6 sequences: sequence 0, \[1\], at site ban; "):
         posterior_predictive(draws, data, default_views(), list("abc"))
 
@@ -259,6 +259,6 @@ def test_data_that_one_draw_cannot_score_are_shown_with_the_site(bad: float) -> 
             pyro.factor("worths", worth * lengths)
         return None
 
-    draws = ModelDraws(factor, DATA, {"worth": torch.tensor([-1.0, -2.0, bad]).double()})
+    draws = PosteriorModels(factor, DATA, {"worth": torch.tensor([-1.0, -2.0, bad]).double()})
     with pytest.raises(ValueError, match="worths"):
         posterior_predictive(draws, DATA, default_views(), list("abc"))

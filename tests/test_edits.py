@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyro_ksd.edits import Edits, SpliceBlock
-from pyro_ksd.neighborhoods import DoubleSubstitutions, zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
+from pyro_ksd.sequences.container import Sequences
 
 SIZE = 3
 Splice = tuple[int, int, int, list[int]]  # owner, start, removed, inserted

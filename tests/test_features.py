@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyro_ksd.features import group_scores, largest_score, scores
-from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 
 PSI = torch.randn(6, 4, dtype=torch.double, generator=torch.Generator().manual_seed(0))
 PSI[:, 1] = PSI[:, 1].abs() / 10  # a feature that no sequence has

@@ -10,12 +10,12 @@ from example_models import Unsampled, walk
 
 from pyro_ksd.examples import random_walk
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
-from pyro_ksd.localization import MOST_EDITS, edit_shares, localize
+from pyro_ksd.fit_tests.localization import MOST_EDITS, edit_shares, localize
 from pyro_ksd.models import IndependentSequence, MarkovSequence
-from pyro_ksd.operators import ZanellaOperator
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.testing import GoodnessOfFit, goodness_of_fit
-from pyro_ksd.views import View, default_views
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
+from pyro_ksd.stein.views import View, default_views
 
 SYMBOLS = list("abcde")
 
@@ -31,7 +31,7 @@ def fit(model: MarkovSequence, data: Sequences, views: list[View] | None = None,
 def findings(result: GoodnessOfFit, name: str, level: float = 0.05) -> dict[str, float]:
     """The scores of the features of a view that are significant at the level."""
     index = [view.name for view in result.views].index(name)
-    features = localize(result, SYMBOLS)[index].features
+    features = localize(result)[index].features
     assert features is not None
     rows = zip(features.name, features.z.tolist(), features.p_value.tolist(), strict=True)
     return {label: z for label, z, p in rows if p <= level}
@@ -39,13 +39,13 @@ def findings(result: GoodnessOfFit, name: str, level: float = 0.05) -> dict[str,
 
 @pytest.mark.parametrize("chunk", [2**17, 60])
 def test_shares_of_edits_are_what_leaving_one_out_gives(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyro_ksd.jumps.EDITS_PER_CHUNK", chunk)
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", chunk)
     operator = ZanellaOperator()
     views = [View("2", operator, ContiguousKernel(2)), View("Hamming", operator, HammingKernel()), *default_views()[3:]]
     data = walk(hold=0.4).draw(7, seeded(2))
     result = fit(walk(), data, views, draws=2)
     n = len(data)
-    for index, (view, place) in enumerate(zip(views, localize(result, SYMBOLS), strict=True)):
+    for index, (view, place) in enumerate(zip(views, localize(result), strict=True)):
         matrix = result.matrices[index]
         parts = list(edit_shares(result.jumps[view.operator], view, matrix))
         total = sum(float(shares.sum()) for _, shares in parts)
@@ -69,7 +69,7 @@ def test_positions_are_where_the_edits_begin() -> None:
     data = walk(hold=0.4).draw(6, seeded(0))
     result = fit(walk(), data, default_views()[:1], draws=2)
     [(chunk, shares)] = edit_shares(result.jumps[result.views[0].operator], result.views[0], result.matrices[0])
-    [place] = localize(result, SYMBOLS)
+    [place] = localize(result)
     expected = torch.full((6, data.width + 1), torch.nan, dtype=torch.double)
     for row, length in enumerate(data.lengths.tolist()):
         expected[row, : length + 1] = 0.0
@@ -80,10 +80,10 @@ def test_positions_are_where_the_edits_begin() -> None:
 
 
 def test_the_most_telling_edits_are_told_in_symbols(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyro_ksd.jumps.EDITS_PER_CHUNK", 100)
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 100)
     data = walk(hold=0.4).draw(9, seeded(1))
     result = fit(walk(), data, default_views()[1:2], draws=2)
-    edits = localize(result, SYMBOLS)[0].edits
+    edits = localize(result)[0].edits
     [view], [matrix] = result.views, result.matrices
     every = torch.cat([shares for _, shares in edit_shares(result.jumps[view.operator], view, matrix)])
     torch.testing.assert_close(edits.share, every.sort(descending=True).values[:MOST_EDITS])

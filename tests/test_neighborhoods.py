@@ -14,19 +14,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyro_ksd.neighborhoods import (
+from pyro_ksd.edits.neighborhoods import (
     CustomNeighborhood,
     DoubleSubstitutions,
     InsertionsDeletions,
     Neighborhood,
     Substitutions,
     Union,
-    check_symmetric,
-    is_connected,
     replacements,
     zs,
 )
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.edits.symmetry import check_symmetric, is_connected
+from pyro_ksd.sequences.container import Sequences
 
 Codes = tuple[int, ...]
 

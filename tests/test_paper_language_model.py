@@ -13,14 +13,14 @@ from torch import Tensor
 from benchmarks.paper.language_model import mixture, stein_matrices_of_sets, with_what_is_there
 from benchmarks.paper.question_network import START, LanguageModel, WordNetwork, sentences, trained
 from pyro_ksd.kernels import ContiguousKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import AutoregressiveModel
-from pyro_ksd.neighborhoods import BeforeEnd
-from pyro_ksd.operators import ZanellaOperator
-from pyro_ksd.prefix_neighborhoods import PrefixSubstitutions, prefix_zs
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import View
+from pyro_ksd.edits.neighborhoods import BeforeEnd
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.edits.prefix_neighborhoods import PrefixSubstitutions, prefix_zs
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.views import View
 
 WORDS = (START, "a", "b", "c", "d", "?")
 TOP_K, LONGEST, FLOOR = 3, 3, 1e-6

@@ -23,7 +23,6 @@ from pyro_ksd import (
     HiddenMarkovSequence,
     MarkovSequence,
     Sequences,
-    bootstrap,
     extend,
     from_pyro,
     ksd_check,
@@ -31,12 +30,13 @@ from pyro_ksd import (
     to_inference_data,
     verdict,
 )
-from pyro_ksd.models.draws import ModelDraws
-from pyro_ksd.neighborhoods import zs
-from pyro_ksd.predictive import predictive_p_value
-from pyro_ksd.statistics import u_statistic
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import default_views
+from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.fit_tests.predictive import predictive_p_value
+from pyro_ksd.fit_tests.statistics import u_statistic
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.views import default_views
 
 SIZE, STATES = 3, 2
 STOP = torch.tensor(0.2, dtype=torch.double)
@@ -159,13 +159,13 @@ def test_a_point_is_no_posterior() -> None:
     with pytest.warns(
         UserWarning, match="posterior: expected draws that differ, found 4 times the same point; give one"
     ):
-        ModelDraws(first_order, DATA, point)
+        PosteriorModels(first_order, DATA, point)
 
 
 def test_realized_and_replicated_statistics_are_those_of_each_draw() -> None:
     check = check_of(VALUES, seed=5)
-    generator, views = bootstrap.seeded(5, DATA.device), default_views()
-    for index, model in enumerate(ModelDraws(first_order, DATA, VALUES)):
+    generator, views = seeded_generator(5), default_views()
+    for index, model in enumerate(PosteriorModels(first_order, DATA, VALUES)):
         replicate = model.draw(len(DATA), generator)
         for name, data in (("realized", DATA), ("replicated", replicate)):
             expected = [float(u_statistic(matrix)) for matrix in stein_matrices(model, data, views)]

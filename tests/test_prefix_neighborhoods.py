@@ -13,9 +13,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyro_ksd.neighborhoods import BeforeEnd, Neighborhood, Substitutions, check_symmetric, zs
-from pyro_ksd.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
+from pyro_ksd.edits.symmetry import check_symmetric
+from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs
+from pyro_ksd.sequences.container import Sequences
 
 Codes = tuple[int, ...]
 SIZE, LONGEST = 3, 4

@@ -12,15 +12,15 @@ from example_models import Unsampled
 from scipy.stats import chisquare
 from torch import Tensor
 
-from pyro_ksd.edits import Edits
-from pyro_ksd.models import LinearChainMRF, SampleableModel
-from pyro_ksd.models.constrained import constrain
-from pyro_ksd.models.sampled import with_sampler
-from pyro_ksd.neighborhoods import Substitutions, zs
-from pyro_ksd.samplers import ZanellaSamples, effective_sample_size, split_rhat, zanella_sample
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.testing import goodness_of_fit
-from pyro_ksd.views import default_views
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.models import LinearChainMRF
+from pyro_ksd.models.wrappers.constrained import constrain
+from pyro_ksd.models.wrappers.sampler import with_sampler
+from pyro_ksd.edits.neighborhoods import Substitutions, zs
+from pyro_ksd.stein.zanella_sampler import ZanellaSamples, effective_sample_size, split_rhat, zanella_sample
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.stein.views import default_views
 
 SIZE, LONGEST = 2, 3
 GENERATOR = torch.Generator().manual_seed(0)
@@ -105,7 +105,7 @@ def test_each_process_has_its_start() -> None:
 
 
 def test_chunks_of_processes_follow_the_model_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyro_ksd.samplers._EDITS", 500)
+    monkeypatch.setattr("pyro_ksd.stein.zanella_sampler.EDITS", 500)
     found = run(1_000, time=10.0)
     assert chisquare(counts(found.sequences), 1_000 * EXACT).pvalue > 1e-3
 
@@ -234,7 +234,7 @@ def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_parametric_bootstrap_of_a_model_without_a_sampler() -> None:
-    assert not isinstance(MODEL, SampleableModel)
+    assert not MODEL.can_draw
     model = with_sampler(MODEL, lambda n, g: run(n, time=10.0, seed=g).sequences)
     right = LinearChainMRF(PAIRWISE, UNARY, max_length=LONGEST).draw(50, torch.Generator().manual_seed(2))
     wrong = LinearChainMRF(-PAIRWISE, -UNARY, max_length=LONGEST).draw(50, torch.Generator().manual_seed(2))

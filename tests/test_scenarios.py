@@ -22,11 +22,11 @@ from benchmarks.scenarios import (
     rejection_rates,
     statistics,
 )
-from pyro_ksd.bootstrap import seeded
+from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.models import IndependentSequence, MarkovSequence, SequenceDistribution
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.testing import goodness_of_fit
-from pyro_ksd.views import default_views
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.stein.views import default_views
 
 ALL = {scenario.name: scenario for scenario in scenarios()}
 FLOOR = 1e-3
@@ -159,7 +159,7 @@ def test_the_pool_gives_the_p_values_of_the_test() -> None:
     data = scenario.data_model.draw(scenario.num_sequences, torch.Generator().manual_seed(3))
     found = goodness_of_fit(scenario.model, data, views, bootstrap="parametric", num_bootstrap=NUM_BOOTSTRAP, seed=4)
     observed = statistics(scenario, scenario.data_model, views, 1, torch.Generator().manual_seed(3))
-    pool = statistics(scenario, scenario.model, views, NUM_BOOTSTRAP, seeded(4, data.device))
+    pool = statistics(scenario, scenario.model, views, NUM_BOOTSTRAP, seeded_generator(4))
     torch.testing.assert_close(observed[0], found.statistic)
     by_pool = p_values(observed[0], pool, torch.Generator().manual_seed(5))
     assert by_pool.tolist() == [*found.p_value.tolist(), found.p_value_overall]

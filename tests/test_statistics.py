@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyro_ksd.kernels.matrices import FeatureMatrix, GramMatrix, SteinMatrix, SumMatrix, cat_rows
-from pyro_ksd.statistics import p_value, u_statistic, v_statistic, weighted_u_statistics
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix, SumMatrix
+from pyro_ksd.fit_tests.statistics import p_value, u_statistic, v_statistic, weighted_u_statistics
 
 PSI = torch.randn(7, 4, dtype=torch.double, generator=torch.Generator().manual_seed(0))
 PSI[:, 2] = 0.0
@@ -28,9 +28,9 @@ MATRICES: dict[str, SteinMatrix] = {
     "scaled": FeatureMatrix(PSI / 2).scaled(4.0),
     "scaled sparse": sparse(PSI / 2).scaled(4.0),
     "scaled sum": SumMatrix((FeatureMatrix(PSI / 2), GramMatrix(0 * PSI @ PSI.T))).scaled(4.0),
-    "rows put together": cat_rows([FeatureMatrix(PSI[:3]), FeatureMatrix(PSI[3:])]),
-    "sparse rows put together": cat_rows([sparse(PSI[:3]), sparse(PSI[3:])]),
-    "sums put together": cat_rows(
+    "rows put together": FeatureMatrix.cat([FeatureMatrix(PSI[:3]), FeatureMatrix(PSI[3:])]),
+    "sparse rows put together": FeatureMatrix.cat([sparse(PSI[:3]), sparse(PSI[3:])]),
+    "sums put together": SumMatrix.cat(
         [SumMatrix((FeatureMatrix(rows[:, :2]), FeatureMatrix(rows[:, 2:]))) for rows in PSI.split([2, 5])]
     ),
 }
@@ -64,7 +64,7 @@ def test_dense_and_sparse_rows_put_together_match_their_codes() -> None:
 def test_many_rows_of_weights_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = torch.randn(50, 7, dtype=torch.double, generator=torch.Generator().manual_seed(1))
     whole = {name: matrix.off_diagonal_form(weights) for name, matrix in MATRICES.items()}
-    monkeypatch.setattr("pyro_ksd.kernels.matrices._CHUNK", 20)
+    monkeypatch.setattr("pyro_ksd.kernels.stein_matrices.ENTRIES", 20)
     for name, matrix in MATRICES.items():
         torch.testing.assert_close(matrix.off_diagonal_form(weights), whole[name], rtol=1e-12, atol=1e-12)
         torch.testing.assert_close(matrix.dense(), PSI @ PSI.T, rtol=1e-12, atol=1e-13)

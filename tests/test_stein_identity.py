@@ -21,7 +21,7 @@ from pyro_ksd.kernels import (
     LengthKernel,
     StartKernel,
 )
-from pyro_ksd.kernels.matrices import FeatureMatrix, SteinMatrix, SumMatrix
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix, SumMatrix
 from pyro_ksd.models import (
     HiddenMarkovSequence,
     IndependentSequence,
@@ -29,7 +29,7 @@ from pyro_ksd.models import (
     MarkovSequence,
     SequenceDistribution,
 )
-from pyro_ksd.neighborhoods import (
+from pyro_ksd.edits.neighborhoods import (
     CustomNeighborhood,
     DoubleSubstitutions,
     InsertionsDeletions,
@@ -37,10 +37,10 @@ from pyro_ksd.neighborhoods import (
     Substitutions,
     zs,
 )
-from pyro_ksd.operators import Operator, TailBlockOperator, ZanellaOperator
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import View
+from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.views import View
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

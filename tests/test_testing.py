@@ -7,14 +7,14 @@ import pytest
 import torch
 from example_models import Unsampled, walk
 
-from pyro_ksd.edits import Edits
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.models import constrain
-from pyro_ksd.operators import ZanellaOperator
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.stein import check_possible, stein_matrices
-from pyro_ksd.testing import goodness_of_fit
-from pyro_ksd.views import View, default_views
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import check_possible, stein_matrices
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.stein.views import View, default_views
 
 
 def data(hold: float = 0.0, num: int = 20, seed: int = 1) -> Sequences:
@@ -77,7 +77,7 @@ def test_seeds_give_the_same_result_on_one_and_on_several_threads(bootstrap: Any
 def test_chunks_of_sequences_do_not_change_the_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
     model, sequences, views = walk(), data(num=15), default_views()
     whole = stein_matrices(model, sequences, views)
-    monkeypatch.setattr("pyro_ksd.jumps.EDITS_PER_CHUNK", 100)
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 100)
     for a, b in zip(whole, stein_matrices(model, sequences, views), strict=True):
         torch.testing.assert_close(a.dense(), b.dense(), rtol=1e-11, atol=1e-12)
 

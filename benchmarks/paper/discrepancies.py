@@ -17,7 +17,7 @@ from benchmarks.paper.results import PUBLISHED, deviations, rates
 from benchmarks.scenario_models import first_order, second_order
 from pyro_ksd.kernels import HammingKernel
 from pyro_ksd.models import LinearChainMRF, MarkovSequence
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.sequences.container import Sequences
 
 _FAR = 3  # standard errors
 _TEXT_ROWS = ("binary, wrong order", "random walk II", "random walk III", "random walk IV")

@@ -31,20 +31,20 @@ from benchmarks.paper.experiment import LEVEL, Cell, Experiment
 from benchmarks.paper.figures import curves
 from benchmarks.paper.question_network import trained
 from benchmarks.paper.testing import MMDTest, Scale, rejections
-from pyro_ksd.bootstrap import rademacher
+from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood
+from pyro_ksd.edits.prefix_neighborhoods import Candidates, PrefixSubstitutions, prefix_zs
+from pyro_ksd.fit_tests.null_draws import rademacher
+from pyro_ksd.fit_tests.statistics import p_value, u_statistic, weighted_u_statistics
 from pyro_ksd.kernels import ContiguousKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import AutoregressiveModel
-from pyro_ksd.models.distribution import PAD
-from pyro_ksd.models.evaluated import distinct
-from pyro_ksd.models.sampled import SampledModel, with_sampler
-from pyro_ksd.neighborhoods import BeforeEnd, Neighborhood
-from pyro_ksd.operators import ZanellaOperator
-from pyro_ksd.prefix_neighborhoods import Candidates, PrefixSubstitutions, prefix_zs
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.statistics import p_value, u_statistic, weighted_u_statistics
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import View
+from pyro_ksd.models.distributions.sampling import PAD
+from pyro_ksd.models.evaluation import distinct
+from pyro_ksd.models.wrappers.sampler import SampledModel, with_sampler
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.views import View
 
 PROMPTS = ("do you", "are you")
 _TOP_K, _LONGEST, _SIZE, _FLOOR = 16, 5, 50, 1e-6
@@ -144,8 +144,9 @@ def stein_matrices_of_sets(model: AutoregressiveModel, view: View, data: Sequenc
     """The Stein features of each data set of ``size`` sequences that follow each other; each sequence is asked once."""
     first, inverse = distinct(torch.cat([data.lengths[:, None], data.tokens], 1))
     [matrix] = stein_matrices(model, data[first], [view])
-    assert isinstance(matrix, FeatureMatrix)
-    values = matrix.values.to_dense() if matrix.values.is_sparse else matrix.values
+    features = matrix.features
+    assert features is not None
+    values = features.values.to_dense() if features.values.is_sparse else features.values
     return [FeatureMatrix(values[rows]) for rows in inverse.split(size)]
 
 

@@ -20,9 +20,9 @@ from benchmarks.paper.testing import (
     rejections,
     wild_rejections,
 )
+from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
 from pyro_ksd.kernels import ContiguousKernel
-from pyro_ksd.models import LinearChainMRF, SampleableModel
-from pyro_ksd.neighborhoods import DoubleSubstitutions, zs
+from pyro_ksd.models import LinearChainMRF, SequenceModel
 
 _SYMBOLS, _LONGEST = 3, 20
 _KERNEL = ContiguousKernel(2)
@@ -89,7 +89,7 @@ class RatioJob:
     def measure(self, generator: torch.Generator) -> list[Cell]:
         fitted = LikelihoodRatioTest(1)
 
-        def tests(law: SampleableModel) -> dict[str, Test]:
+        def tests(law: SequenceModel) -> dict[str, Test]:
             return {"LR, order 1": fitted, "LR, oracle": LikelihoodRatioTest(law)}
 
         laws = {point: repeating_field(concentration) for point, concentration in self.points}

@@ -13,11 +13,11 @@ from benchmarks.paper.experiment import Cell, Experiment
 from benchmarks.paper.figures import curves
 from benchmarks.paper.testing import LikelihoodRatioTest, MMDTest, Scale, SteinTest, Test, rejections
 from benchmarks.scenario_models import dirichlet, held_walk, stopping, uniform
+from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.kernels import ContiguousKernel, LengthKernel
-from pyro_ksd.models import MarkovSequence, SampleableModel
-from pyro_ksd.neighborhoods import Substitutions, zs
-from pyro_ksd.operators import TailBlockOperator
-from pyro_ksd.views import View
+from pyro_ksd.models import MarkovSequence, SequenceModel
+from pyro_ksd.stein.operators import TailBlockOperator
+from pyro_ksd.stein.views import View
 
 _POINTS = 9
 
@@ -102,7 +102,7 @@ class LengthJob:
         )
 
 
-def _with_oracle(common: Mapping[str, Test], law: SampleableModel) -> dict[str, Test]:
+def _with_oracle(common: Mapping[str, Test], law: SequenceModel) -> dict[str, Test]:
     return {**common, "LR, oracle": LikelihoodRatioTest(law)}
 
 

@@ -19,8 +19,8 @@ import yaml
 from torch import Tensor, nn
 
 from pyro_ksd.models import AutoregressiveModel
-from pyro_ksd.models.distribution import PAD
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.models.distributions.sampling import PAD
+from pyro_ksd.sequences.container import Sequences
 
 START = "<start>"
 _WIDTH, _DROPOUT, _BATCH, _RATE = 64, 0.3, 64, 5e-3

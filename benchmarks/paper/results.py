@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from benchmarks.paper.experiment import LEVEL, Cell, Experiment
-from pyro_ksd.containers import provenance
+from pyro_ksd.results.containers import provenance
 
 DIRECTORY = Path(__file__).with_name("results")
 PUBLISHED = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))

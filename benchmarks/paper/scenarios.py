@@ -19,8 +19,8 @@ from benchmarks.paper.figures import LEGEND, finish, line
 from benchmarks.paper.results import PUBLISHED, rates, standard_errors
 from benchmarks.paper.testing import MMDTest, OneSampleMMDTest, Scale, SteinTest, Test, rejections
 from benchmarks.scenario_models import Scenario, redrawn, scenarios, text_variants
+from pyro_ksd.edits.neighborhoods import InsertionsDeletions, Neighborhood, Substitutions, zs
 from pyro_ksd.kernels import ContiguousKernel, CyclicGaussianKernel, HammingKernel, Kernel
-from pyro_ksd.neighborhoods import InsertionsDeletions, Neighborhood, Substitutions, zs
 
 FAMILIES: dict[str, Callable[[int | None], Neighborhood]] = {
     "ZS": zs,

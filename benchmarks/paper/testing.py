@@ -21,19 +21,19 @@ import torch
 from torch import Tensor
 
 from benchmarks.paper.experiment import LEVEL, Cell
-from pyro_ksd.baselines.mmd import mmd_squared, pair_matrix
-from pyro_ksd.bootstrap import null_statistics, rademacher
+from pyro_ksd.checks.baselines.mmd import mmd_squared, pair_matrix
+from pyro_ksd.common.chunk_sizes import PAIR_BYTES
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.fit_tests.null_draws import null_statistics, rademacher
+from pyro_ksd.fit_tests.statistics import p_value, u_statistic, weighted_u_statistics
 from pyro_ksd.kernels import Kernel
-from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES
-from pyro_ksd.kernels.matrices import SteinMatrix
-from pyro_ksd.models import SampleableModel
-from pyro_ksd.models.fitting import fitted_log_likelihoods
-from pyro_ksd.neighborhoods import Neighborhood
-from pyro_ksd.operators import ZanellaOperator
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.statistics import p_value, u_statistic, weighted_u_statistics
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import View
+from pyro_ksd.kernels.stein_matrices import SteinMatrix
+from pyro_ksd.models import SequenceModel
+from pyro_ksd.models.fitting.counting import fitted_log_likelihoods
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.views import View
 
 _TOGETHER = 50  # data sets whose statistics are computed at once
 
@@ -41,14 +41,14 @@ _TOGETHER = 50  # data sets whose statistics are computed at once
 class Test(Protocol):
     """A statistic that is large for data that the model has not made, for the parametric bootstrap."""
 
-    def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
+    def statistics(self, model: SequenceModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
         """The statistics ``[G]`` of data sets of ``size`` sequences that follow each other."""
 
 
 class WildTest(Protocol):
     """A test whose statistic is the mean of a matrix without its diagonal, for the wild bootstrap."""
 
-    def matrix(self, model: SampleableModel, data: Sequences, generator: torch.Generator) -> SteinMatrix:
+    def matrix(self, model: SequenceModel, data: Sequences, generator: torch.Generator) -> SteinMatrix:
         """The matrix ``[n, n]`` of a data set."""
 
 
@@ -62,10 +62,10 @@ class SteinTest:
     def of(neighborhood: Neighborhood, kernel: Kernel, balancing: str = "barker") -> SteinTest:
         return SteinTest(View("test", ZanellaOperator(neighborhood, balancing), kernel))
 
-    def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
-        return null_statistics(model, data, size, [self.view], DEFAULT_MAX_BYTES).statistic[:, 0]
+    def statistics(self, model: SequenceModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
+        return null_statistics(model, data, size, [self.view], PAIR_BYTES).statistic[:, 0]
 
-    def matrix(self, model: SampleableModel, data: Sequences, generator: torch.Generator) -> SteinMatrix:
+    def matrix(self, model: SequenceModel, data: Sequences, generator: torch.Generator) -> SteinMatrix:
         return stein_matrices(model, data, [self.view])[0]
 
 
@@ -79,11 +79,11 @@ class MMDTest:
     kernel: Kernel
     num_samples: int = 100
 
-    def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
+    def statistics(self, model: SequenceModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
         sets = len(data) // size
         return mmd_squared(self.kernel, data, model.draw(sets * self.num_samples, generator), sets)
 
-    def matrix(self, model: SampleableModel, data: Sequences, generator: torch.Generator) -> SteinMatrix:
+    def matrix(self, model: SequenceModel, data: Sequences, generator: torch.Generator) -> SteinMatrix:
         return pair_matrix(self.kernel, data, model.draw(len(data), generator))
 
 
@@ -94,7 +94,7 @@ class OneSampleMMDTest:
     kernel: Kernel
     sample: Sequences
 
-    def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
+    def statistics(self, model: SequenceModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
         sets = len(data) // size
         return mmd_squared(self.kernel, data, Sequences.cat([self.sample] * sets), sets)
 
@@ -106,9 +106,9 @@ class LikelihoodRatioTest:
     :param alternative: a model, the oracle if it made the data; or the order of a Markov chain fitted to the data.
     """
 
-    alternative: SampleableModel | int
+    alternative: SequenceModel | int
 
-    def statistics(self, model: SampleableModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
+    def statistics(self, model: SequenceModel, data: Sequences, size: int, generator: torch.Generator) -> Tensor:
         if isinstance(self.alternative, int):
             other = fitted_log_likelihoods(data, size, self.alternative)
         else:
@@ -116,7 +116,7 @@ class LikelihoodRatioTest:
         return 2 * (other - _sums(model, data, size))
 
 
-def _sums(model: SampleableModel, data: Sequences, size: int) -> Tensor:
+def _sums(model: SequenceModel, data: Sequences, size: int) -> Tensor:
     return model.log_joint(data).view(-1, size).sum(1)
 
 
@@ -135,10 +135,10 @@ class Scale:
 
 
 def rejections(
-    model: SampleableModel,
-    laws: Mapping[Any, SampleableModel],
+    model: SequenceModel,
+    laws: Mapping[Any, SequenceModel],
     size: int,
-    tests: Callable[[SampleableModel], Mapping[str, Test]],
+    tests: Callable[[SequenceModel], Mapping[str, Test]],
     scale: Scale,
     generator: torch.Generator,
     repetition: int = 0,
@@ -166,8 +166,8 @@ def rejections(
 
 def statistics(
     tests: Mapping[str, Test],
-    model: SampleableModel,
-    law: SampleableModel,
+    model: SequenceModel,
+    law: SequenceModel,
     size: int,
     num_sets: int,
     generator: torch.Generator,
@@ -191,8 +191,8 @@ def count_rejections(observed: Tensor, pool: Tensor, num_bootstrap: int, generat
 
 
 def wild_rejections(
-    model: SampleableModel,
-    laws: Mapping[Any, SampleableModel],
+    model: SequenceModel,
+    laws: Mapping[Any, SequenceModel],
     size: int,
     tests: Mapping[str, WildTest],
     scale: Scale,
@@ -202,7 +202,7 @@ def wild_rejections(
 ) -> list[Cell]:
     """How often each test rejects the model for data of each law, by wild bootstrap.
 
-    :param weights: random signs, or those of the paper, :func:`~pyro_ksd.bootstrap.multinomial`.
+    :param weights: random signs, or those of the paper, :func:`~pyro_ksd.fit_tests.null_draws.multinomial`.
     """
     cells = []
     for point, law in laws.items():

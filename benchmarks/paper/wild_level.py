@@ -11,10 +11,10 @@ import torch
 from benchmarks.paper.experiment import Cell, Experiment
 from benchmarks.paper.figures import curves
 from benchmarks.paper.testing import Scale, SteinTest, WildTest, wild_rejections
-from pyro_ksd.bootstrap import multinomial, rademacher
+from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.examples import random_walk
+from pyro_ksd.fit_tests.null_draws import multinomial, rademacher
 from pyro_ksd.kernels import ContiguousKernel
-from pyro_ksd.neighborhoods import zs
 
 _WEIGHTS = {"signs": rademacher, "multinomial": multinomial}
 

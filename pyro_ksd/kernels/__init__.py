@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels on sequences, one a module."""
+"""Kernels on sequences, one per module."""
 
-from pyro_ksd.kernels.base import FeatureKernel, Kernel
+from pyro_ksd.kernels.base import FeatureKernel, Kernel, PairwiseKernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.cyclic_gaussian import CyclicGaussianKernel
 from pyro_ksd.kernels.dirac import DiracKernel
@@ -23,5 +23,6 @@ __all__ = [
     "IMQHammingKernel",
     "Kernel",
     "LengthKernel",
+    "PairwiseKernel",
     "StartKernel",
 ]

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""What a kernel is, and how it gives the Stein kernel matrix.
+r"""What a kernel is, how it gives the Stein kernel matrix, and how kernels combine.
 
 With the operator's weights, :math:`(A_p f)(x) = \sum_y w(x, y) (f(y) - f(x))`, the Stein kernel is
-:math:`h(x, x') = A_p A'_p k(x, x')`. For explicit features :math:`\varphi` it is
-:math:`h(x, x') = \langle \psi(x), \psi(x') \rangle` with the Stein features :math:`\psi = A_p \varphi`, which kernels
-with features compute from local changes. Any other kernel gives :math:`H = W K W^\top` by blocks.
+:math:`h(x, x') = A_p A'_p k(x, x')`. There are two kinds of kernels, and sums and multiples of both:
+
+* A :class:`FeatureKernel` has explicit features :math:`\varphi`. Then
+  :math:`h(x, x') = \langle \psi(x), \psi(x') \rangle` with the Stein features :math:`\psi = A_p \varphi`, which are
+  computed from what each edit changes.
+* A :class:`PairwiseKernel` compares pairs of sequences, and gives :math:`H = W K W^\top` by blocks.
 """
 
 from __future__ import annotations
@@ -12,23 +15,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import reduce
+from typing import Any, Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits import Edits
-from pyro_ksd.jumps import Chunk
-from pyro_ksd.kernels.matrices import FeatureMatrix, GramMatrix, SteinMatrix
+from pyro_ksd.common.chunk_sizes import PAIR_BYTES
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.edits.weighted_edits import WeightedEdits
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix, SumMatrix
 from pyro_ksd.kernels.witness import Witness
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.sequences.container import Sequences
 
-DEFAULT_MAX_BYTES = 2**28
-"""How much memory one block of a Stein Gram matrix may take, if the caller does not say."""
+Matrix = TypeVar("Matrix", bound=SteinMatrix)
+"""The form in which a kernel holds its Stein kernel matrix."""
 
 
-class Kernel(ABC):
+class Kernel(ABC, Generic[Matrix]):
     """A positive semi-definite kernel on sequences. Kernels add, multiply, and can be multiplied by a number.
+
+    Derive your own kernel from :class:`PairwiseKernel` or :class:`FeatureKernel`.
 
     >>> from pyro_ksd.kernels import DiracKernel, StartKernel
     >>> x = Sequences.of(["ab", "aa", "b"])
@@ -38,13 +45,28 @@ class Kernel(ABC):
 
     @property
     def has_features(self) -> bool:
-        """Whether :meth:`stein` gives features, row by row, so that nothing ``[N, N]`` is ever built."""
+        """Whether :meth:`stein` works row by row, so that nothing ``[N, N]`` is ever built."""
         return False
 
     @property
     def feature_kind(self) -> Literal["", "ngram", "start", "length", "feature"]:
-        """What the features stand for, if they have names, see :meth:`FeatureKernel.feature_names`."""
+        """What a feature is, for a kernel whose features are reported one by one."""
         return ""
+
+    @property
+    def feature_name(self) -> str:
+        """What the features are called, where they are not n-grams."""
+        return ""
+
+    def feature_symbols(self, codes: Tensor, alphabet_size: int) -> Tensor:
+        """The symbols of the n-grams that some features count.
+
+        :param codes: long ``[D]``, the codes of the features, see
+            :class:`~pyro_ksd.kernels.stein_matrices.FeatureMatrix`.
+        :returns: long ``[D, W]``, codes of symbols, padded with -1, and ``S`` for the end of the sequence; ``W = 0``
+            where features are not n-grams.
+        """
+        return codes.new_empty(len(codes), 0)
 
     @property
     def meaning(self) -> str:
@@ -64,9 +86,7 @@ class Kernel(ABC):
         """How much memory :meth:`gram` needs at its peak for each pair of sequences of up to ``width`` symbols."""
         return 64
 
-    def stein(
-        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES
-    ) -> SteinMatrix:
+    def stein(self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES) -> Matrix:
         """The Stein kernel matrix ``H`` of the sequences, ``[N, N]``.
 
         :param edits: the edits around the sequences.
@@ -75,14 +95,54 @@ class Kernel(ABC):
         """
         return self.stein_each(sequences, edits, weights[None], max_bytes)[0]
 
+    @abstractmethod
     def stein_each(
-        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES
-    ) -> Sequence[SteinMatrix]:
-        """The Stein kernel matrices under each of several models, which share all work but that of the weights.
+        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES
+    ) -> Sequence[Matrix]:
+        """The Stein kernel matrices under each of ``K`` models, which share all work but that of the weights.
 
         :param weights: ``[K, E]``, the weights of the edits under each model; other arguments as in :meth:`stein`.
         """
-        total = torch.zeros(len(weights), len(sequences), len(sequences), dtype=torch.double, device=sequences.device)
+
+    @abstractmethod
+    def edit_products(self, chunk: WeightedEdits, matrix: Matrix, max_bytes: int = PAIR_BYTES) -> Tensor:
+        r"""How far each edit moves its sequence along the witness of all other sequences.
+
+        For an edit :math:`y` of :math:`x_i` this is :math:`f_{-i}(y) - f_{-i}(x_i)` with
+        :math:`f_{-i} = \sum_{j \ne i} A_p k(x_j, \cdot)`. Weighted by :math:`w(x_i, y)`, the edits add up to
+        :math:`\sum_{i \ne j} H_{ij}`.
+
+        :param chunk: some of the sequences with their edits; for a kernel without features, all of them.
+        :param matrix: the result of :meth:`stein` for all sequences.
+        :returns: double ``[E]``; anything for an edit of weight 0.
+        """
+
+    def __add__(self, other: Kernel[Any]) -> Kernel[Any]:
+        return KernelSum((self, other)) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel[Any] | float) -> Kernel[Any]:
+        if isinstance(other, Kernel):
+            return KernelProduct((self, other))
+        return ScaledKernel(self, float(other)) if isinstance(other, int | float) else NotImplemented
+
+    __rmul__ = __mul__
+
+
+class PairwiseKernel(Kernel[GramMatrix]):
+    """A kernel that is known by its values for pairs of sequences; a subclass writes :meth:`gram`.
+
+    >>> class SameLength(PairwiseKernel):
+    ...     def gram(self, x, y):
+    ...         return (x.lengths[:, None] == y.lengths).double()
+    >>> x = Sequences.of(["ab", "aa", "b"])
+    >>> SameLength().gram(x, x).tolist()
+    [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    def stein_each(
+        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES
+    ) -> Sequence[GramMatrix]:
+        total = torch.zeros(len(weights), len(sequences), len(sequences), dtype=torch.double)
         for left, right, block in self._blocks(sequences, edits, weights, max_bytes):
             for own, first, second in zip(total, left.coefficients, right.coefficients, strict=True):
                 weighted = block * first[:, None]
@@ -91,19 +151,9 @@ class Kernel(ABC):
                 own += part if left is right else part + part.T
         return [GramMatrix(own) for own in total]
 
-    def edit_products(self, chunk: Chunk, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES) -> Tensor:
-        r"""How far each edit moves its sequence along the witness of all other sequences.
-
-        For an edit :math:`y` of :math:`x_i` this is :math:`f_{-i}(y) - f_{-i}(x_i)` with
-        :math:`f_{-i} = \sum_{j \ne i} A_p k(x_j, \cdot)`. Weighted by :math:`w(x_i, y)`, the edits add up to
-        :math:`\sum_{i \ne j} H_{ij}`.
-
-        :param chunk: some of the sequences with their edits; for a kernel without features, all of them.
-        :param matrix: what :meth:`stein` gave for all sequences.
-        :returns: double ``[E]``; anything for an edit of weight 0.
-        """
+    def edit_products(self, chunk: WeightedEdits, matrix: GramMatrix, max_bytes: int = PAIR_BYTES) -> Tensor:
         sequences, edits = chunk.sequences, chunk.edits
-        value = torch.zeros(len(sequences) + len(edits), dtype=torch.double, device=sequences.device)
+        value = torch.zeros(len(sequences) + len(edits), dtype=torch.double)
         for left, right, block in self._blocks(sequences, edits, chunk.weights[None], max_bytes):
             block = block * (left.owner[:, None] != right.owner)
             value.index_add_(0, left.index, block @ right.coefficients[0])
@@ -136,20 +186,6 @@ class Kernel(ABC):
                 for right in parts[: i + 1]:
                     yield left, right, self.gram(x, x if left is right else edited[right.index])
 
-    def __add__(self, other: Kernel) -> Kernel:
-        from pyro_ksd.kernels.algebra import KernelSum
-
-        return KernelSum((self, other)) if isinstance(other, Kernel) else NotImplemented
-
-    def __mul__(self, other: Kernel | float) -> Kernel:
-        from pyro_ksd.kernels.algebra import KernelProduct, ScaledKernel
-
-        if isinstance(other, Kernel):
-            return KernelProduct((self, other))
-        return ScaledKernel(self, float(other)) if isinstance(other, int | float) else NotImplemented
-
-    __rmul__ = __mul__
-
 
 @dataclass(frozen=True, eq=False)
 class _Items:
@@ -167,7 +203,7 @@ def _by_length(index: Tensor, lengths: Tensor) -> Sequence[Tensor]:
     return torch.split(index[order], counts[counts > 0].tolist())
 
 
-class FeatureKernel(Kernel):
+class FeatureKernel(Kernel[FeatureMatrix]):
     """A kernel with explicit features, ``k(x, y) = <φ(x), φ(y)>``.
 
     >>> from pyro_ksd.kernels import StartKernel
@@ -184,21 +220,13 @@ class FeatureKernel(Kernel):
     def features(self, sequences: Sequences) -> FeatureMatrix:
         """``φ(x_i)``, ``[N, D]``."""
 
-    def feature_names(self, codes: Tensor, symbols: Sequence[str]) -> list[str]:
-        """What each feature stands for, where :attr:`~Kernel.feature_kind` is not empty.
-
-        :param codes: long ``[D]``, the codes of the features, see :class:`~pyro_ksd.kernels.matrices.FeatureMatrix`.
-        :param symbols: the symbols of the alphabet, as a person writes them.
-        """
-        raise NotImplementedError(f"the features of {type(self).__name__} have no names")
-
     def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
         """``ψ(x_i) = Σ_y w(x_i, y) (φ(y) - φ(x_i))``, ``[N, D]``, from weights ``[E]``."""
         return self.stein_features_each(sequences, edits, weights[None])[0]
 
     @abstractmethod
     def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
-        """The Stein features under each of several models, ``K`` times ``[N, D]``, from their weights ``[K, E]``.
+        """The Stein features under each of ``K`` models, ``K`` times ``[N, D]``, from their weights ``[K, E]``.
 
         They are linear in the weights, so what the edits change is found once.
         """
@@ -208,15 +236,96 @@ class FeatureKernel(Kernel):
         """``<φ(y) - φ(x_i), f_i>`` for every edit ``y`` of its owner ``x_i``, with the witness ``f_i``; ``[E]``."""
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
-        rows = torch.arange(len(x) + len(y), device=x.device)
+        rows = torch.arange(len(x) + len(y))
         return self.features(Sequences.cat([x, y])).products(rows[: len(x)], rows[len(x) :])
 
     def stein_each(
-        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = DEFAULT_MAX_BYTES
-    ) -> Sequence[SteinMatrix]:
+        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES
+    ) -> Sequence[FeatureMatrix]:
         return self.stein_features_each(sequences, edits, weights)
 
-    def edit_products(self, chunk: Chunk, matrix: SteinMatrix, max_bytes: int = DEFAULT_MAX_BYTES) -> Tensor:
-        if not isinstance(matrix, FeatureMatrix):
-            raise TypeError(f"matrix: expected the FeatureMatrix that stein() gave, found {type(matrix).__name__}")
+    def edit_products(self, chunk: WeightedEdits, matrix: FeatureMatrix, max_bytes: int = PAIR_BYTES) -> Tensor:
         return self.steps_along(chunk.sequences, chunk.edits, Witness.of(matrix, chunk.begin, len(chunk.sequences)))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSum(Kernel[SumMatrix]):
+    """``k(x, y) = Σ_m k_m(x, y)``. Written ``a + b``."""
+
+    parts: tuple[Kernel[Any], ...]
+
+    @property
+    def has_features(self) -> bool:
+        return all(part.has_features for part in self.parts)
+
+    @property
+    def zero_across_lengths(self) -> bool:
+        return all(part.zero_across_lengths for part in self.parts)
+
+    def bytes_per_pair(self, width: int) -> int:
+        return sum(part.bytes_per_pair(width) for part in self.parts)
+
+    def gram(self, x: Sequences, y: Sequences) -> Tensor:
+        return torch.stack([part.gram(x, y) for part in self.parts]).sum(0)
+
+    def stein_each(
+        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES
+    ) -> Sequence[SumMatrix]:
+        parts = [part.stein_each(sequences, edits, weights, max_bytes) for part in self.parts]
+        return [SumMatrix(own) for own in zip(*parts, strict=True)]
+
+    def edit_products(self, chunk: WeightedEdits, matrix: SumMatrix, max_bytes: int = PAIR_BYTES) -> Tensor:
+        pairs = zip(self.parts, matrix.parts, strict=True)
+        return torch.stack([part.edit_products(chunk, own, max_bytes) for part, own in pairs]).sum(0)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProduct(PairwiseKernel):
+    """``k(x, y) = Π_m k_m(x, y)``. Written ``a * b``."""
+
+    parts: tuple[Kernel[Any], ...]
+
+    @property
+    def zero_across_lengths(self) -> bool:
+        return any(part.zero_across_lengths for part in self.parts)
+
+    def bytes_per_pair(self, width: int) -> int:
+        return sum(part.bytes_per_pair(width) for part in self.parts)
+
+    def gram(self, x: Sequences, y: Sequences) -> Tensor:
+        return reduce(torch.mul, (part.gram(x, y) for part in self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledKernel(Kernel[Matrix]):
+    """``c k(x, y)`` with ``c > 0``. Written ``c * k``."""
+
+    kernel: Kernel[Matrix]
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.factor < float("inf"):
+            raise ValueError(f"expected a kernel multiplied by a positive number, found {self.factor}")
+
+    @property
+    def has_features(self) -> bool:
+        return self.kernel.has_features
+
+    @property
+    def zero_across_lengths(self) -> bool:
+        return self.kernel.zero_across_lengths
+
+    def bytes_per_pair(self, width: int) -> int:
+        return self.kernel.bytes_per_pair(width)
+
+    def gram(self, x: Sequences, y: Sequences) -> Tensor:
+        return self.factor * self.kernel.gram(x, y)
+
+    def stein_each(
+        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES
+    ) -> Sequence[Matrix]:
+        found = self.kernel.stein_each(sequences, edits, weights, max_bytes)
+        return [matrix.scaled(self.factor) for matrix in found]
+
+    def edit_products(self, chunk: WeightedEdits, matrix: Matrix, max_bytes: int = PAIR_BYTES) -> Tensor:
+        return self.factor * self.kernel.edit_products(chunk, matrix.scaled(1 / self.factor), max_bytes)

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pyro_ksd.edits import Edits, SpliceBlock
+from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.kernels.base import FeatureKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix
-from pyro_ksd.kernels.names import spelled
-from pyro_ksd.kernels.slots import Slots
+from pyro_ksd.kernels.feature_places import FeaturePlaces
+from pyro_ksd.kernels.ngram_codes import ngram_symbols
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.sequences.container import Sequences
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class ContiguousKernel(FeatureKernel):
         for length in self.lengths:
             grams = _NGrams(sequences, Edits((), len(sequences)), length, self.form)
             scale = self._scale(grams.energy, sequences.lengths)
-            parts.append(grams.slots.matrix(grams.transformed[:-1] * grams.slots.spread(scale)))
+            parts.append(grams.places.matrix(grams.transformed[:-1] * grams.places.spread(scale)))
         return self._side_by_side(parts, sequences.alphabet_size)
 
     def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
@@ -91,17 +91,17 @@ class ContiguousKernel(FeatureKernel):
         grams = _NGrams(sequences, edits, length, self.form)
         scale = self._scale(grams.energy, sequences.lengths)
         common = weights.new_zeros(len(weights), len(sequences))
-        psi = weights.new_zeros(len(weights), grams.slots.size + 1)
+        psi = weights.new_zeros(len(weights), grams.places.size + 1)
         for index, (block, own) in enumerate(zip(edits.blocks, edits.split(weights), strict=True)):
-            slot, change, energy = grams.changes(index)
+            place, change, energy = grams.changes(index)
             new = self._scale(energy, sequences.lengths.index_select(0, block.owner) + block.growth)
             growth = new - scale.index_select(0, block.owner)
             change.mul_(new)
             for shared, values, weight in zip(common, psi, own, strict=True):
                 shared.index_add_(0, block.owner, growth * weight)
-                values.index_add_(0, slot.view(-1), (change * weight).view(-1))
+                values.index_add_(0, place.view(-1), (change * weight).view(-1))
         return [
-            grams.slots.matrix(values[:-1].addcmul_(grams.transformed[:-1], grams.slots.spread(shared)))
+            grams.places.matrix(values[:-1].addcmul_(grams.transformed[:-1], grams.places.spread(shared)))
             for shared, values in zip(common, psi, strict=True)
         ]
 
@@ -117,16 +117,16 @@ class ContiguousKernel(FeatureKernel):
     def _steps_along(self, sequences: Sequences, edits: Edits, witness: Witness, length: int, offset: int) -> Tensor:
         """As :meth:`_stein_features`, with the witness's coefficients in place of a sum over edits."""
         grams = _NGrams(sequences, edits, length, self.form)
-        row, code = grams.slots.entries()
+        row, code = grams.places.entries()
         coefficient = pad(witness.at(row, code + offset), (0, 1))
         scale = self._scale(grams.energy, sequences.lengths)
         along = grams.transformed[:-1] * coefficient[:-1]
         common = along.new_zeros(len(sequences)).index_add_(0, row, along)
         steps = []
         for index, block in enumerate(edits.blocks):
-            slot, change, energy = grams.changes(index)
+            place, change, energy = grams.changes(index)
             new = self._scale(energy, sequences.lengths.index_select(0, block.owner) + block.growth)
-            moved = change.mul_(coefficient.index_select(0, slot.view(-1)).view(slot.shape)).sum(0).mul_(new)
+            moved = change.mul_(coefficient.index_select(0, place.view(-1)).view(place.shape)).sum(0).mul_(new)
             old = scale.index_select(0, block.owner)
             steps.append(moved.addcmul_(common.index_select(0, block.owner), new - old))
         return torch.cat(steps) if steps else common[:0]
@@ -135,15 +135,15 @@ class ContiguousKernel(FeatureKernel):
     def feature_kind(self) -> Literal["ngram"]:
         return "ngram"
 
-    def feature_names(self, codes: Tensor, symbols: Sequence[str]) -> list[str]:
-        names = []
-        for code in codes.tolist():
-            length = self.length
-            while code >= len(symbols) ** length:
-                code -= len(symbols) ** length
-                length += 1
-            names.append(spelled(code, length, symbols))
-        return names
+    def feature_symbols(self, codes: Tensor, alphabet_size: int) -> Tensor:
+        symbols = codes.new_full((len(codes), self.lengths[-1]), -1)
+        offset = 0
+        for length in self.lengths:
+            size = alphabet_size**length
+            rows = ((codes >= offset) & (codes < offset + size)).nonzero().squeeze(1)
+            symbols[rows, :length] = ngram_symbols(codes[rows] - offset, length, alphabet_size)
+            offset += size
+        return symbols
 
     @property
     def meaning(self) -> str:
@@ -165,8 +165,8 @@ class ContiguousKernel(FeatureKernel):
 class _NGrams:
     """The n-grams of sequences, their counts, and how each edit changes them.
 
-    :ivar slots: the numbering of the n-grams in use.
-    :ivar transformed: double ``[size + 1]``, ``T(c_u)`` of each slot; the last slot is a bin for windows that do not
+    :ivar places: the numbering of the n-grams in use.
+    :ivar transformed: double ``[size + 1]``, ``T(c_u)`` of each place; the last place is a bin for windows that do not
         exist.
     :ivar energy: double ``[N]``, ``Σ_u T(c_u)²``.
     """
@@ -178,44 +178,44 @@ class _NGrams:
         self._touched = [block.codes(padded, length - 1, length, size) for block in edits.blocks]
         row, code = _windows(sequences, length)
         created = [(block.owner, after) for block, (_, after) in zip(edits.blocks, self._touched, strict=True)]
-        self.slots = Slots.number([(row, code), *created], len(sequences), size**length)
-        slot = self.slots.of(row, code)
-        ones = torch.ones(len(row), dtype=torch.int32, device=row.device)
-        self._counts = ones.new_zeros(self.slots.size + 1).index_add_(0, slot, ones)
+        self.places = FeaturePlaces.number([(row, code), *created], len(sequences), size**length)
+        place = self.places.of(row, code)
+        ones = torch.ones(len(row), dtype=torch.int32)
+        self._counts = ones.new_zeros(self.places.size + 1).index_add_(0, place, ones)
         self._power = 0.5 if form == "sqrt" else 1.0
-        self._values = torch.arange(int(self._counts.max()) + 1, dtype=torch.double, device=row.device)
+        self._values = torch.arange(int(self._counts.max()) + 1, dtype=torch.double)
         self.transformed = (self._values**self._power).index_select(0, self._counts)
-        energy = (self._values ** (2 * self._power - 1)).index_select(0, self._counts.index_select(0, slot))
+        energy = (self._values ** (2 * self._power - 1)).index_select(0, self._counts.index_select(0, place))
         self.energy = energy.new_zeros(len(sequences)).index_add_(0, row, energy)
 
     def changes(self, index: int) -> tuple[Tensor, Tensor, Tensor]:
         """What the edits of one block change.
 
-        :returns: the slots of the at most ``K`` n-grams that each edit touches, long ``[K, E]``; the change of
+        :returns: the places of the at most ``K`` n-grams that each edit touches, long ``[K, E]``; the change of
             ``T(c_u)``, double ``[K, E]``, which is 0 for all but the first of equal n-grams; and the energies of the
             edited sequences, double ``[E]``.
         """
         block, (before, after) = self._blocks[index], self._touched[index]
-        slot = torch.cat([self._existing(block, before, 0), self._existing(block, after, block.growth)])
-        delta = _net_changes(slot, len(before), self.slots.size)
+        place = torch.cat([self._existing(block, before, 0), self._existing(block, after, block.growth)])
+        delta = _net_changes(place, len(before), self.places.size)
         # Counts are small integers: all their changes stand in one small table.
-        reach, counts = len(slot), self._values[:, None]
-        changed = (counts + torch.arange(-reach, reach + 1, device=slot.device)).clamp(min=0)
+        reach, counts = len(place), self._values[:, None]
+        changed = (counts + torch.arange(-reach, reach + 1)).clamp(min=0)
         change = changed**self._power - counts**self._power
         gain = changed ** (2 * self._power) - counts ** (2 * self._power)
-        entry = self._counts.index_select(0, slot.view(-1)).mul_(2 * reach + 1).add_(reach)
+        entry = self._counts.index_select(0, place.view(-1)).mul_(2 * reach + 1).add_(reach)
         entry.add_(delta.view(-1).to(entry.dtype))
         energy = self.energy.index_select(0, block.owner)
-        energy += gain.view(-1).index_select(0, entry).view(slot.shape).sum(0)
-        return slot, change.view(-1).index_select(0, entry).view(slot.shape), energy
+        energy += gain.view(-1).index_select(0, entry).view(place.shape).sum(0)
+        return place, change.view(-1).index_select(0, entry).view(place.shape), energy
 
     def _existing(self, block: SpliceBlock, codes: Tensor, growth: int) -> Tensor:
-        """The slots of windows ``[K, E]`` by their codes; windows that reach over an end get the bin."""
+        """The places of windows ``[K, E]`` by their codes; windows that reach over an end get the bin."""
         from_start = (self._length - 1) - block.start
         to_end = self._sequence_lengths.index_select(0, block.owner) + growth - block.start
-        window = torch.arange(len(codes), device=codes.device)[:, None]
+        window = torch.arange(len(codes))[:, None]
         missing = (from_start > window).logical_or_(to_end <= window)
-        return self.slots.of(block.owner, codes).masked_fill_(missing, self.slots.size)
+        return self.places.of(block.owner, codes).masked_fill_(missing, self.places.size)
 
 
 def _windows(sequences: Sequences, length: int) -> tuple[Tensor, Tensor]:
@@ -231,19 +231,19 @@ def _windows(sequences: Sequences, length: int) -> tuple[Tensor, Tensor]:
     return exists.nonzero()[:, 0], codes[exists]
 
 
-def _net_changes(slot: Tensor, destroyed: int, bin_slot: int) -> Tensor:
+def _net_changes(place: Tensor, destroyed: int, bin_place: int) -> Tensor:
     """By how much the count of each touched n-gram changes; ``[K, E]``.
 
-    :param slot: long ``[K, E]``; the first ``destroyed`` rows are windows that go, the others windows that come.
+    :param place: long ``[K, E]``; the first ``destroyed`` rows are windows that go, the others windows that come.
     :returns: the net change at the first of equal n-grams, 0 at the others and in the bin.
     """
-    signs = [-1] * destroyed + [1] * (len(slot) - destroyed)
-    kind = torch.int8 if len(slot) < 128 else torch.int32
-    delta = torch.tensor(signs, dtype=kind, device=slot.device)[:, None].repeat(1, slot.shape[1])
-    repeated = torch.zeros(slot.shape, dtype=torch.bool, device=slot.device)
-    for i in range(len(slot)):
+    signs = [-1] * destroyed + [1] * (len(place) - destroyed)
+    kind = torch.int8 if len(place) < 128 else torch.int32
+    delta = torch.tensor(signs, dtype=kind)[:, None].repeat(1, place.shape[1])
+    repeated = torch.zeros(place.shape, dtype=torch.bool)
+    for i in range(len(place)):
         for j in range(i):
-            equal = slot[i] == slot[j]
+            equal = place[i] == place[j]
             delta[j].add_(equal.view(torch.int8).to(kind), alpha=signs[i])
             repeated[i].logical_or_(equal)
-    return delta.masked_fill_(repeated.logical_or_(slot == bin_slot), 0)
+    return delta.masked_fill_(repeated.logical_or_(place == bin_place), 0)

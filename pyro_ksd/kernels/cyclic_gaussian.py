@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyro_ksd.kernels.aligned import aligned_sum, equal_length_exp
-from pyro_ksd.kernels.base import Kernel
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.kernels.aligned_comparison import aligned_sum, equal_length_exp
+from pyro_ksd.kernels.base import PairwiseKernel
+from pyro_ksd.sequences.container import Sequences
 
 
 @dataclass(frozen=True, eq=False)
-class CyclicGaussianKernel(Kernel):
+class CyclicGaussianKernel(PairwiseKernel):
     r"""A Gaussian of the distance on the ring of codes, between sequences of the same length.
 
     .. math:: k(x, y) = \exp\Big(-\frac{1}{\ell} \sum_{i=1}^{\ell} d(x_i, y_i)^2\Big), \qquad

@@ -9,12 +9,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pyro_ksd.kernels.base import Kernel
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.kernels.base import PairwiseKernel
+from pyro_ksd.sequences.container import Sequences
 
 
 @dataclass(frozen=True, eq=False)
-class DiracKernel(Kernel):
+class DiracKernel(PairwiseKernel):
     """``k(x, y) = 1`` if ``x`` and ``y`` are equal, else 0; hence ``k(x, x) = 1``.
 
     On sequences it compares probabilities one by one, which takes data that repeat. On lengths it makes a product with

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits import Edits
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels.base import FeatureKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.sequences.container import Sequences
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,22 +39,19 @@ class EmbeddingKernel(FeatureKernel):
 
     @property
     def meaning(self) -> str:
-        return f"the features of {self._name!r}"
+        return f"the features of {self.feature_name!r}"
 
     @property
     def feature_kind(self) -> Literal["feature"]:
         return "feature"
 
-    def feature_names(self, codes: Tensor, symbols: Sequence[str]) -> list[str]:
-        return [self._name] if len(codes) == 1 else [f"{self._name} {code}" for code in codes.tolist()]
-
     @property
-    def _name(self) -> str:
+    def feature_name(self) -> str:
         name = getattr(self.function, "__name__", type(self.function).__name__)
         return "a function" if name == "<lambda>" else str(name)
 
     def features(self, sequences: Sequences) -> FeatureMatrix:
-        rows = torch.arange(len(sequences), device=sequences.device).split(self.batch_size)
+        rows = torch.arange(len(sequences)).split(self.batch_size)
         return FeatureMatrix(torch.cat([self._embed(sequences[index]) for index in rows]))
 
     def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
@@ -73,7 +70,7 @@ class EmbeddingKernel(FeatureKernel):
 
     def _changes(self, sequences: Sequences, edits: Edits, own: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Batches of edits: their flat positions ``[B]``, their owners ``[B]``, and ``φ(y) - φ(x)``, ``[B, D]``."""
-        for index in torch.arange(len(edits), device=sequences.device).split(self.batch_size):
+        for index in torch.arange(len(edits)).split(self.batch_size):
             part = edits.select(index)
             yield index, part.owner, self._embed(part.apply(sequences)) - own.index_select(0, part.owner)
 

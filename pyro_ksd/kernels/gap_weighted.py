@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyro_ksd.kernels.aligned import check_alphabets, longest
-from pyro_ksd.kernels.base import Kernel
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.kernels.aligned_comparison import check_alphabets, longest
+from pyro_ksd.kernels.base import PairwiseKernel
+from pyro_ksd.sequences.container import Sequences
 
 
 @dataclass(frozen=True, eq=False)
-class GapWeightedKernel(Kernel):
+class GapWeightedKernel(PairwiseKernel):
     r"""The string subsequence kernel: common subsequences count, those with gaps count less.
 
     .. math:: K_n(x, y) = \sum_u \sum_{i:\,x[i] = u} \sum_{j:\,y[j] = u} \lambda^{\mathrm{span}(i) + \mathrm{span}(j)},
@@ -67,7 +67,7 @@ class GapWeightedKernel(Kernel):
         """
         pairs = torch.broadcast_shapes(x.shape[1:], y.shape[1:])
         # Common subsequences of m = 1 .. n-1 symbols that end before i in x and at each j in y, discounted up to i - 1.
-        ended = torch.zeros(self.length - 1, len(y), *pairs, dtype=torch.double, device=x.device)
+        ended = torch.zeros(self.length - 1, len(y), *pairs, dtype=torch.double)
         # Those that end before j too, discounted up to j - 1.
         before = ended.new_zeros(self.length - 1, *pairs)
         ending = ended.new_zeros(self.length, *pairs)  # of m = 1 .. n symbols, that end at i and at j

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyro_ksd.kernels.aligned import aligned_sum
-from pyro_ksd.kernels.base import Kernel
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.kernels.aligned_comparison import aligned_sum
+from pyro_ksd.kernels.base import PairwiseKernel
+from pyro_ksd.sequences.container import Sequences
 
 
 @dataclass(frozen=True, eq=False)
-class IMQHammingKernel(Kernel):
+class IMQHammingKernel(PairwiseKernel):
     r"""The inverse multiquadric of the Hamming distance, also between sequences of different lengths.
 
     .. math:: k(x, y) = \Big(\frac{1 + s}{s + d(x, y)}\Big)^{\beta}

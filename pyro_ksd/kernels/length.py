@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits import Edits
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels.base import FeatureKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.sequences.container import Sequences
 
 
 def squared_length(lengths: Tensor) -> Tensor:
@@ -27,7 +27,7 @@ class LengthKernel(FeatureKernel):
     r"""The inner product of features of the length, :math:`k(x, y) = \langle f(\ell_x), f(\ell_y) \rangle`.
 
     With the default :math:`f(\ell) = \ell^2`, :math:`k(x, x) = \ell^4`. Meant for the
-    :class:`~pyro_ksd.operators.TailBlockOperator`.
+    :class:`~pyro_ksd.stein.TailBlockOperator`.
 
     :param feature: takes lengths, long ``[N]``, gives ``[N]`` or ``[N, D]``.
 
@@ -55,8 +55,9 @@ class LengthKernel(FeatureKernel):
     def feature_kind(self) -> Literal["length"]:
         return "length"
 
-    def feature_names(self, codes: Tensor, symbols: Sequence[str]) -> list[str]:
-        return ["length"] if len(codes) == 1 else [f"length, feature {code}" for code in codes.tolist()]
+    @property
+    def feature_name(self) -> str:
+        return "length"
 
     @property
     def meaning(self) -> str:
@@ -65,7 +66,7 @@ class LengthKernel(FeatureKernel):
     def _change(self, sequences: Sequences, edits: Edits) -> Tensor:
         """``φ(y) - φ(x)`` for every edit ``y`` of its owner ``x``, ``[E, D]``."""
         longest = sequences.width + max((block.growth for block in edits.blocks), default=0)
-        table = self._feature(torch.arange(max(longest, sequences.width) + 1, device=sequences.device))
+        table = self._feature(torch.arange(max(longest, sequences.width) + 1))
         own = sequences.lengths.index_select(0, edits.owner)
         return table.index_select(0, edits.new_lengths(sequences.lengths)) - table.index_select(0, own)
 

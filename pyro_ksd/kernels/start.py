@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pyro_ksd.edits import Edits
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels.base import FeatureKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix
-from pyro_ksd.kernels.names import spelled
-from pyro_ksd.kernels.slots import Slots
+from pyro_ksd.kernels.feature_places import FeaturePlaces
+from pyro_ksd.kernels.ngram_codes import ngram_codes, ngram_symbols
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.sequences.container import Sequences
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,23 +41,23 @@ class StartKernel(FeatureKernel):
 
     def features(self, sequences: Sequences) -> FeatureMatrix:
         code = self._own(sequences)
-        rows = torch.arange(len(sequences), device=code.device)
-        slots = Slots.number([(rows, code)], len(sequences), self._num_codes(sequences))
-        values = torch.zeros(slots.size, dtype=torch.double, device=code.device)
-        return slots.matrix(values.index_fill_(0, slots.of(rows, code), 1.0))
+        rows = torch.arange(len(sequences))
+        places = FeaturePlaces.number([(rows, code)], len(sequences), self._num_codes(sequences))
+        values = torch.zeros(places.size, dtype=torch.double)
+        return places.matrix(values.index_fill_(0, places.of(rows, code), 1.0))
 
     def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
         own = self._own(sequences)
-        rows = torch.arange(len(sequences), device=own.device)
+        rows = torch.arange(len(sequences))
         edited = self._edited(sequences, edits)
-        slots = Slots.number([(rows, own), (edits.owner, edited)], len(sequences), self._num_codes(sequences))
+        places = FeaturePlaces.number([(rows, own), (edits.owner, edited)], len(sequences), self._num_codes(sequences))
         before = own.index_select(0, edits.owner)
         moving = (edited != before).nonzero().squeeze(1)
-        come, gone = (slots.of(edits.owner[moving], codes[moving]) for codes in (edited, before))
-        psi = torch.zeros(len(weights), slots.size, dtype=torch.double, device=own.device)
+        come, gone = (places.of(edits.owner[moving], codes[moving]) for codes in (edited, before))
+        psi = torch.zeros(len(weights), places.size, dtype=torch.double)
         for values, weight in zip(psi, weights.double()[:, moving], strict=True):
             values.index_add_(0, come, weight).index_add_(0, gone, weight, alpha=-1)
-        return [slots.matrix(values) for values in psi]
+        return [places.matrix(values) for values in psi]
 
     def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
         before, owner = self._own(sequences).index_select(0, edits.owner), edits.owner
@@ -68,8 +67,8 @@ class StartKernel(FeatureKernel):
     def feature_kind(self) -> Literal["start"]:
         return "start"
 
-    def feature_names(self, codes: Tensor, symbols: Sequence[str]) -> list[str]:
-        return ["^" + spelled(code, self.width, [*symbols, "$"]) for code in codes.tolist()]
+    def feature_symbols(self, codes: Tensor, alphabet_size: int) -> Tensor:
+        return ngram_symbols(codes, self.width, alphabet_size + 1)  # S where the sequence is over
 
     @property
     def meaning(self) -> str:
@@ -81,7 +80,7 @@ class StartKernel(FeatureKernel):
     def _own(self, sequences: Sequences) -> Tensor:
         """The codes of the prefixes, long ``[N]``; the end of the sequence counts as a symbol."""
         tokens = pad(sequences.padded(sequences.alphabet_size), (0, self.width), value=sequences.alphabet_size)
-        return _code(tokens[:, : self.width].unbind(1), sequences.alphabet_size + 1)
+        return ngram_codes(tokens[:, : self.width].unbind(1), sequences.alphabet_size + 1)
 
     def _edited(self, sequences: Sequences, edits: Edits) -> Tensor:
         """The codes of the prefixes of the edited sequences, long ``[E]``."""
@@ -89,14 +88,7 @@ class StartKernel(FeatureKernel):
         reach = max((block.removed for block in edits.blocks), default=0) + self.width
         tokens = pad(sequences.padded(size), (0, reach), value=size)
         codes = [
-            _code([block.symbol(tokens, position) for position in range(self.width)], size + 1)
+            ngram_codes([block.symbol(tokens, position) for position in range(self.width)], size + 1)
             for block in edits.blocks
         ]
         return torch.cat(codes) if codes else edits.owner
-
-
-def _code(symbols: list[Tensor] | tuple[Tensor, ...], base: int) -> Tensor:
-    code = symbols[0].clone()
-    for symbol in symbols[1:]:
-        code.mul_(base).add_(symbol)
-    return code

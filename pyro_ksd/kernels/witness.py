@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyro_ksd.kernels.matrices import FeatureMatrix
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,92 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine asks of a model."""
+"""What a model is: the one base class, with the methods that the engine calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits import Edits
-from pyro_ksd.neighborhoods import Neighborhood
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.models.evaluation import evaluated_ratio
+from pyro_ksd.sequences.container import Sequences
 
 
-@runtime_checkable
-class SequenceModel(Protocol):
+class SequenceModel(ABC):
     """A model of sequences, known up to a constant factor.
 
-    Any object with these three members will do:
+    A subclass writes ``alphabet_size`` and :meth:`log_joint`. Override the other methods where the model can do more:
+    ratios without evaluating whole sequences (:meth:`log_ratio`), samples (:meth:`draw`), or data and edits of a
+    special form (:meth:`check_data`, :attr:`default_neighborhood`).
 
-    >>> class Shrinking:
+    >>> class Shrinking(SequenceModel):
     ...     "Every further symbol makes a sequence of two symbols e² times less probable."
     ...     alphabet_size = 2
     ...     def log_joint(self, sequences):
     ...         return -2.0 * sequences.lengths
-    ...     def log_ratio(self, sequences, edits):
-    ...         return -2.0 * (edits.new_lengths(sequences.lengths) - sequences.lengths[edits.owner])
-    >>> isinstance(Shrinking(), SequenceModel)
-    True
+    >>> from pyro_ksd.edits import zs
+    >>> data = Sequences.of(["ab"])
+    >>> Shrinking().log_ratio(data, zs(locations=1).edits(data)).tolist()  # aa, aba, abb, a
+    [0.0, -2.0, -2.0, 2.0]
     """
 
     @property
+    @abstractmethod
     def alphabet_size(self) -> int:
         """The number of symbols ``S``."""
 
+    @abstractmethod
     def log_joint(self, sequences: Sequences) -> Tensor:
         """``log p(x)`` up to a constant, ``[N]``; ``-inf`` where the model calls a sequence impossible."""
 
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
-        """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, ``[E]``; every ``p(x) > 0``."""
+        """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, ``[E]``; every ``p(x) > 0``.
 
+        By default the log-joints of all edited sequences are evaluated, each once.
+        """
+        return evaluated_ratio(self, sequences, edits)
 
-def impossible_sites(model: object, sequences: Sequences) -> list[str]:
-    """The site that makes each of some impossible sequences so; ``""`` where none is to blame, or none is known."""
-    method = _of_model_within(model, "impossible_sites")
-    return [""] * len(sequences) if method is None else list(method(sequences))
-
-
-def check_data(model: object, sequences: Sequences) -> None:
-    """Lets the model, or the one within it, refuse data that are not meant for it.
-
-    :raises ValueError: naming the sequences.
-    """
-    method = _of_model_within(model, "check_data")
-    if method is not None:
-        method(sequences)
-
-
-def model_from(model: SequenceModel, row: int) -> SequenceModel:
-    """The model of the sequences from a row of the data on: the model itself, unless each data set has its own."""
-    shifted: Callable[[int], SequenceModel] | None = getattr(model, "from_row", None)
-    return model if shifted is None else shifted(row)
-
-
-def default_neighborhood(model: object) -> Neighborhood | None:
-    """The edits that suit the model, or the one within it, if any of them says so."""
-    found: Neighborhood | None = _of_model_within(model, "default_neighborhood")
-    return found
-
-
-def _of_model_within(model: object, name: str) -> Any:
-    """An attribute of the model, or of the one that it holds; ``None`` if none has it."""
-    while not hasattr(model, name):
-        if not hasattr(model, "model"):
-            return None
-        model = model.model
-    return getattr(model, name)
-
-
-@runtime_checkable
-class SampleableModel(SequenceModel, Protocol):
-    """A model that can be sampled, as the parametric bootstrap needs.
-
-    >>> from pyro_ksd.examples import random_walk
-    >>> isinstance(random_walk(), SampleableModel)
-    True
-    """
+    @property
+    def can_draw(self) -> bool:
+        """Whether :meth:`draw` works, as the parametric bootstrap needs."""
+        return type(self).draw is not SequenceModel.draw
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
-        """Independent sequences from the model."""
+        """Independent sequences from the model.
+
+        :param generator: of all random numbers; torch's global one if left out.
+        """
+        raise ValueError(
+            f"draw: expected a model that can be sampled, found {type(self).__name__}, which cannot; let a program "
+            "draw sequences where it is given num_sequences=, or pass a sampler: with_sampler(model, sampler)"
+        )
+
+    @property
+    def default_neighborhood(self) -> Neighborhood | None:
+        """The edits that suit the model, where it needs others than all substitutions, insertions and deletions."""
+        return None
+
+    def check_data(self, sequences: Sequences) -> None:  # noqa: B027  # all data are welcome by default
+        """Refuses data that are not meant for the model.
+
+        :raises ValueError: naming the sequences.
+        """
+
+    def impossible_sites(self, sequences: Sequences) -> list[str]:
+        """For each of some impossible sequences, the site that makes it so; ``""`` where the model has no sites."""
+        return [""] * len(sequences)
+
+    def for_rows(self, begin: int) -> SequenceModel:
+        """The model of the sequences from the row ``begin`` of the data on; the same for all rows by default."""
+        return self
+
+
+def check_alphabet_size(model: SequenceModel, sequences: Sequences) -> None:
+    """Checks that the sequences are over the model's symbols."""
+    if sequences.alphabet_size != model.alphabet_size:
+        raise ValueError(
+            f"expected sequences over the model's {model.alphabet_size} symbols, found an alphabet of "
+            f"{sequences.alphabet_size}; state it in Sequences.of(data, alphabet=...)"
+        )

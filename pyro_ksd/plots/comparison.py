@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyro_ksd.plots.fitting import abbreviations, text_width
 from pyro_ksd.plots.style import (
     BLUE,
     GRAY,
     VERMILION,
     axes_for,
     legend_above,
-    p_text,
     points,
     write_beside,
 )
-from pyro_ksd.ranking import compare_table
+from pyro_ksd.plots.text_fitting import abbreviations, text_width
+from pyro_ksd.results.comparison_table import compare_table
+from pyro_ksd.results.p_values import p_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def plot_compare(
     A dot is the statistic of a model in all views together, with its standard error; the smaller, the better. The
     triangle below it shows the interval of the *difference* to the best model, which is far more certain than either
     statistic if both err on the same sequences. The intervals hold for all pairs of models at once: one ends before the
-    dashed line of the best model if and only if :func:`~pyro_ksd.ranking.compare_table` calls the model worse.
+    dashed line of the best model if and only if :func:`~pyro_ksd.results.compare_table` calls the model worse.
 
     :param comparison: what :func:`pyro_ksd.ksd_compare` gave, as a DataTree or an InferenceData.
     :param ax: where to draw, in place of a new figure.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyro_ksd.containers import dataset
 from pyro_ksd.plots.style import DIVERGING, axes_for, view_title
-from pyro_ksd.selection import known_view, view_names, worst_first
+from pyro_ksd.results.containers import dataset
+from pyro_ksd.results.view_choice import known_view, view_names, worst_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

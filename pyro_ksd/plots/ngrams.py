@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -11,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from pyro_ksd.containers import dataset
-from pyro_ksd.plots.fitting import abbreviations
+from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.plots.style import (
     BLUE,
     MIN_ROWS,
     VERMILION,
     axes_for,
-    check_number,
-    p_text,
     points,
     readable,
     view_title,
     write_beside,
 )
-from pyro_ksd.selection import feature_kind, known_view, views_with_features, worst_first
+from pyro_ksd.plots.text_fitting import abbreviations
+from pyro_ksd.results.containers import alphabet_of, dataset
+from pyro_ksd.results.labels import are_letters, spelled_symbols
+from pyro_ksd.results.p_values import p_text
+from pyro_ksd.results.view_choice import feature_kind, known_view, views_with_features, worst_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +65,7 @@ def plot_ngrams(
     >>> [label.get_text() for label in ax.get_yticklabels()]  # the walk always moves
     ['bb', 'aa']
     """
-    check_number(num)
+    check_number("num", num, least=1)
     name = view_of_ngrams(check) if view is None else known_view(view, views_with_features(check))
     if name is None:
         raise ValueError(
@@ -111,14 +111,20 @@ def _most_telling(check: Any, name: str, num: int) -> xr.Dataset:
 
 
 def _symbols(check: Any, name: str, features: xr.Dataset) -> list[list[str]]:
-    """The symbols of each label; all of a label is one piece where a space is a symbol, too."""
-    alphabet = json.loads(dataset(check, "observed_data")["token"].attrs["alphabet"])
-    letters = all(len(symbol) == 1 for symbol in alphabet)
-    labels = [str(label) for label in features["label"].values]
-    if feature_kind(dataset(check, "ksd").sel(view=name)) == "start":
-        labels = [label.removeprefix("^") for label in labels]
-        labels = ["nothing" if label == "$" and "$" not in alphabet else label for label in labels]
-    return [[readable(symbol) for symbol in ([label] if letters else label.split(" "))] for label in labels]
+    """The symbols of each n-gram, to be abbreviated one by one; a label in one piece where each is one letter."""
+    if feature_kind(dataset(check, "ksd").sel(view=name)) not in ("ngram", "start"):
+        return [[readable(str(label))] for label in features["label"].values]
+    alphabet = alphabet_of(check)
+    found = []
+    for ngram in features["symbol"].values.tolist():
+        codes = [code for code in ngram if code >= 0]
+        symbols = spelled_symbols(codes, alphabet)
+        if codes == [len(alphabet)]:
+            symbols = ["nothing"]  # the sequence is over before it begins
+        elif are_letters(alphabet):
+            symbols = ["".join(symbols)]
+        found.append([readable(symbol) for symbol in symbols])
+    return found
 
 
 def _look(color: str, filled: bool) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyro_ksd.containers import dataset
-from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, legend_above, p_text, points
-from pyro_ksd.selection import chosen_views
+from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, legend_above, points
+from pyro_ksd.results.containers import dataset
+from pyro_ksd.results.p_values import p_text
+from pyro_ksd.results.view_choice import chosen_views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +59,11 @@ def plot_null(
         one = ksd.sel(view=name)
         compressed = _histogram(one_ax, null.sel(view=name).values.ravel(), float(one["statistic"]))
         one_ax.set_ylabel(f"{name}\n{p_text(float(one['p_value']))}", rotation=0, ha="right", va="center")
-        words = [_STATISTIC[ksd.attrs.get("test", "ksd")]] * (one_ax is axes[-1]) + ["compressed axis"] * compressed
+        words = []
+        if one_ax is axes[-1]:
+            words.append(_STATISTIC[ksd.attrs.get("test", "ksd")])
+        if compressed:
+            words.append("compressed axis")
         one_ax.set_xlabel(", ".join(words))
     legend_above(axes[0])
     return axes

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyro_ksd.containers import dataset
+from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.plots.ngrams import plot_ngrams, view_of_ngrams
 from pyro_ksd.plots.null import plot_null
 from pyro_ksd.plots.sequences import plot_sequences
-from pyro_ksd.plots.style import MIN_ROWS, check_number
+from pyro_ksd.plots.style import MIN_ROWS
 from pyro_ksd.plots.views import plot_views
-from pyro_ksd.selection import view_names, worst_first
-from pyro_ksd.tables import verdict
+from pyro_ksd.results.check_table import verdict
+from pyro_ksd.results.containers import dataset
+from pyro_ksd.results.view_choice import view_names, worst_first
 
 
 def plot_check(
@@ -48,7 +49,7 @@ def plot_check(
     """
     import matplotlib.pyplot as plt
 
-    check_number(num)
+    check_number("num", num, least=1)
     names = view_names(check)
     worst = worst_first(check, names)[0]
     left = [0.9 + 0.32 * (len(names) + 1), 1.6]

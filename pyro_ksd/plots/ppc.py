@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyro_ksd.containers import dataset
-from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, p_text
-from pyro_ksd.selection import chosen_views
+from pyro_ksd.plots.style import BLUE, VERMILION, axes_for
+from pyro_ksd.results.containers import dataset
+from pyro_ksd.results.p_values import p_text
+from pyro_ksd.results.view_choice import chosen_views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

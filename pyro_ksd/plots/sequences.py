@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from itertools import chain, pairwise
@@ -13,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from pyro_ksd.containers import dataset
-from pyro_ksd.plots.fitting import fitting_texts, text_width
-from pyro_ksd.plots.style import DIVERGING, MIN_ROWS, axes_for, check_number, readable, view_title
-from pyro_ksd.selection import known_view, view_names, worst_first
+from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.plots.style import DIVERGING, MIN_ROWS, axes_for, readable, view_title
+from pyro_ksd.plots.text_fitting import fitting_texts, text_width
+from pyro_ksd.results.containers import alphabet_of, dataset
+from pyro_ksd.results.view_choice import known_view, view_names, worst_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,13 +66,13 @@ def plot_sequences(
     """
     from matplotlib.ticker import MaxNLocator
 
-    check_number(num)
+    check_number("num", num, least=1)
     names, observed = view_names(check), dataset(check, "observed_data")
     name = worst_first(check, names)[0] if view is None else known_view(view, names)
     ksd = dataset(check, "ksd").sel(view=name)
     shown = ksd.isel(sequence=np.argsort(-ksd["contribution"].values, kind="stable")[:num])
     observed = observed.sel(sequence=shown["sequence"])
-    alphabet = [readable(symbol) for symbol in json.loads(observed["token"].attrs["alphabet"])]
+    alphabet = [readable(symbol) for symbol in alphabet_of(check)]
     symbols = [
         [alphabet[code] for code in codes[:length]]
         for codes, length in zip(observed["token"].values, observed["length"].values, strict=True)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyro_ksd.containers import dataset
+from pyro_ksd.results.containers import dataset
+from pyro_ksd.results.p_values import p_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,21 +63,6 @@ def points(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes as they are now, in points."""
     extent = ax.get_window_extent()
     return 72 * extent.width / ax.figure.dpi, 72 * extent.height / ax.figure.dpi
-
-
-def check_number(num: int) -> None:
-    """A picture shows one thing at least."""
-    if num < 1:
-        raise ValueError(f"expected num to be 1 or more, found {num}")
-
-
-def p_text(p: float) -> str:
-    """A p-value in words.
-
-    >>> p_text(0.0319), p_text(0.00001999)
-    ('p = 0.032', 'p = 2e-05')
-    """
-    return f"p = {p:.3f}" if p >= 0.001 else f"p = {p:.0e}"
 
 
 def write_beside(ax: Axes, texts: Iterable[str]) -> None:

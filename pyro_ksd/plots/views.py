@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyro_ksd.containers import dataset
-from pyro_ksd.plots.style import BLUE, GRAY, VERMILION, axes_for, legend_above, p_text, points, write_beside
-from pyro_ksd.selection import view_names
+from pyro_ksd.plots.style import BLUE, GRAY, VERMILION, axes_for, legend_above, points, write_beside
+from pyro_ksd.results.containers import dataset
+from pyro_ksd.results.p_values import p_text
+from pyro_ksd.results.view_choice import view_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

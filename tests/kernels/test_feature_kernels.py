@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyro_ksd.edits import Edits
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels import ContiguousKernel, EmbeddingKernel, FeatureKernel, LengthKernel, StartKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix
-from pyro_ksd.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
+from pyro_ksd.sequences.container import Sequences
 
 Features = dict[tuple[int, ...], float]
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyro_ksd.jumps import Chunk
+from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels import (
     ContiguousKernel,
     CyclicGaussianKernel,
@@ -24,8 +24,8 @@ from pyro_ksd.kernels import (
     LengthKernel,
     StartKernel,
 )
-from pyro_ksd.neighborhoods import zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.sequences.container import Sequences
 
 SIZE = 4
 
@@ -179,7 +179,7 @@ def test_edits_add_up_along_the_witness(name: str, weighted: float) -> None:
     weights = torch.rand(len(edits), generator=generator, dtype=torch.double)
     weights[edits.owner == 2] *= weighted  # a sequence that cannot jump is no special case
     matrix = kernel.stein(sequences, edits, weights)
-    found = kernel.edit_products(Chunk(0, sequences, edits, weights), matrix, max_bytes=2**12)
+    found = kernel.edit_products(WeightedEdits(0, sequences, edits, weights), matrix, max_bytes=2**12)
     neighbors, owner = edits.apply(sequences), edits.owner
     edited, own = kernel.gram(neighbors, neighbors), kernel.gram(sequences, neighbors)
     step = edited - own[owner]  # k(y, y') - k(x, y') for all pairs of edits
@@ -192,7 +192,7 @@ def test_edits_add_up_along_the_witness(name: str, weighted: float) -> None:
         begin, half = 3, sequences[3:]
         part = zs().edits(half)
         chosen = torch.cat([(block.owner >= begin) for block in edits.blocks])
-        again = kernel.edit_products(Chunk(begin, half, part, weights[chosen]), matrix)
+        again = kernel.edit_products(WeightedEdits(begin, half, part, weights[chosen]), matrix)
         torch.testing.assert_close(again, found[chosen], rtol=1e-10, atol=1e-11)
 
 

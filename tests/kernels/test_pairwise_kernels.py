@@ -13,14 +13,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyro_ksd.kernels import aligned
-from pyro_ksd.kernels.aligned import aligned_sum
+from pyro_ksd.kernels import aligned_comparison as aligned
+from pyro_ksd.kernels.aligned_comparison import aligned_sum
 from pyro_ksd.kernels.cyclic_gaussian import CyclicGaussianKernel
 from pyro_ksd.kernels.dirac import DiracKernel
 from pyro_ksd.kernels.gap_weighted import GapWeightedKernel
 from pyro_ksd.kernels.hamming import HammingKernel
 from pyro_ksd.kernels.imq_hamming import IMQHammingKernel
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.sequences.container import Sequences
 
 
 def plain_hamming(x, y, size):

@@ -12,15 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyro_ksd.edits import Edits
-from pyro_ksd.kernels.base import DEFAULT_MAX_BYTES, Kernel
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.common.chunk_sizes import PAIR_BYTES
+from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.cyclic_gaussian import CyclicGaussianKernel
 from pyro_ksd.kernels.dirac import DiracKernel
 from pyro_ksd.kernels.gap_weighted import GapWeightedKernel
 from pyro_ksd.kernels.hamming import HammingKernel
 from pyro_ksd.kernels.imq_hamming import IMQHammingKernel
-from pyro_ksd.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
+from pyro_ksd.sequences.container import Sequences
 
 DATA = [[0, 0, 1], [2], [], [1, 1], [2, 1, 0], [2]]
 KERNELS = {
@@ -32,7 +33,7 @@ KERNELS = {
     "gap": GapWeightedKernel(),
 }
 each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-BLOCKS = [1, 5_000, 100_000, DEFAULT_MAX_BYTES]
+BLOCKS = [1, 5_000, 100_000, PAIR_BYTES]
 
 
 def random_weights(edits, seed=0):
@@ -73,7 +74,7 @@ def test_stein_is_the_double_sum(kernel, max_bytes):
     rows=st.lists(st.lists(st.integers(0, 2), max_size=4), min_size=1, max_size=4),
     name=st.sampled_from(sorted(KERNELS)),
     neighborhood=st.sampled_from([zs(), Substitutions(), DoubleSubstitutions(), zs(locations=1)]),
-    max_bytes=st.sampled_from([10_000, DEFAULT_MAX_BYTES]),
+    max_bytes=st.sampled_from([10_000, PAIR_BYTES]),
 )
 def test_stein_of_random_sequences(rows, name, neighborhood, max_bytes):
     data = Sequences.of(rows, 3)
@@ -209,7 +210,7 @@ def test_combined_kernels(kernel, formula):
     edits = zs(locations=1).edits(data)
     weights = random_weights(edits, seed=4)
     expected = plain_stein(kernel, data, edits, weights)
-    for max_bytes in (1, DEFAULT_MAX_BYTES):
+    for max_bytes in (1, PAIR_BYTES):
         stein = kernel.stein(data, edits, weights, max_bytes)
         assert_same(stein.dense(), expected)
         assert_same(stein.diagonal(), expected.diagonal())

@@ -15,15 +15,14 @@ from torch import Tensor
 
 from pyro_ksd import AutoregressiveModel, ksd_check
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, LengthKernel, StartKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix
-from pyro_ksd.models import SampleableModel, constrain
-from pyro_ksd.models.base import default_neighborhood
-from pyro_ksd.neighborhoods import BeforeEnd, Substitutions, check_symmetric, zs
-from pyro_ksd.operators import TailBlockOperator, ZanellaOperator
-from pyro_ksd.prefix_neighborhoods import PrefixSubstitutions, prefix_zs
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.views import View
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+from pyro_ksd.models import constrain
+from pyro_ksd.edits.neighborhoods import BeforeEnd, Substitutions, check_symmetric, zs
+from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
+from pyro_ksd.edits.prefix_neighborhoods import PrefixSubstitutions, prefix_zs
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.views import View
 
 SIZE, LONGEST, END, PROMPT = 4, 4, 2, [4, 1]
 LISTS = [x for length in range(LONGEST + 2) for x in product(range(SIZE), repeat=length)]
@@ -224,7 +223,7 @@ def test_the_tail_of_the_candidates_is_that_of_all_symbols() -> None:
 @pytest.mark.parametrize("top_k", [None, 2, 3])
 def test_draws_follow_the_conditional_law(top_k: int | None) -> None:
     lm, p = model(top_k), truth(top_k).softmax(0)
-    assert isinstance(lm, SampleableModel)
+    assert lm.can_draw
     assert truth(top_k).exp().sum() < 0.95  # so that something is rejected
     drawn = lm.draw(5_000, torch.Generator().manual_seed(1))
     assert drawn.alphabet == SIZE
@@ -258,7 +257,7 @@ def test_what_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(codes: Tensor) -> Tensor:
         return torch.zeros(*codes.shape, SIZE).index_fill(-1, torch.tensor([END]), -torch.inf)
 
-    monkeypatch.setattr("pyro_ksd.models.autoregressive.MAX_PROPOSALS", 500)
+    monkeypatch.setattr("pyro_ksd.models.networks.autoregressive.MAX_PROPOSALS", 500)
     with pytest.raises(
         ValueError, match="found that 0 of 500 proposals of the model were; raise max_length, or choose"
     ):
@@ -291,7 +290,7 @@ def test_calls_are_bounded_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -
         return [lm.log_joint(SPACE), lm.log_ratio(data, edits), lm.candidates(SPACE, 3), drawn.tokens, drawn.lengths]
 
     whole = everything()
-    monkeypatch.setattr("pyro_ksd.models.autoregressive._ENTRIES", 100)
+    monkeypatch.setattr("pyro_ksd.models.networks.autoregressive._ENTRIES", 100)
     recorded.calls.clear()
     for one, other in zip(whole, everything(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
@@ -394,7 +393,7 @@ def test_a_check_uses_the_edits_that_suit_the_model() -> None:
     assert check["ksd"]["statistic"].equals(same["ksd"]["statistic"])
     assert every["ksd"]["statistic"].values == pytest.approx(check["ksd"]["statistic"].values, rel=1e-10)
     inner = constrain(lm, lambda x: x.lengths >= 2)
-    assert default_neighborhood(inner) is not None
+    assert inner.default_neighborhood is not None
     long = data[data.lengths >= 2]
     assert float(ksd_check(inner, long, **options)["ksd"]["p_value_overall"]) > 0.05
 

@@ -10,18 +10,18 @@ from example_models import Unsampled, walk
 from scipy.stats import chisquare
 from torch import Tensor
 
-from pyro_ksd.edits import Edits
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels import ContiguousKernel, LengthKernel, StartKernel
-from pyro_ksd.kernels.matrices import FeatureMatrix
-from pyro_ksd.models import LinearChainMRF, MarkovSequence, SampleableModel, SequenceDistribution, SequenceModel
-from pyro_ksd.models.constrained import ConstrainedModel, constrain
-from pyro_ksd.models.sampled import with_sampler
-from pyro_ksd.neighborhoods import Substitutions, zs
-from pyro_ksd.operators import TailBlockOperator, ZanellaOperator
-from pyro_ksd.sequences import Sequences
-from pyro_ksd.stein import stein_matrices
-from pyro_ksd.testing import goodness_of_fit
-from pyro_ksd.views import View, default_views
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+from pyro_ksd.models import LinearChainMRF, MarkovSequence, SequenceDistribution, SequenceModel
+from pyro_ksd.models.wrappers.constrained import ConstrainedModel, constrain
+from pyro_ksd.models.wrappers.sampler import with_sampler
+from pyro_ksd.edits.neighborhoods import Substitutions, zs
+from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.stein.views import View, default_views
 
 SIZE, LONGEST = 3, 4
 
@@ -98,7 +98,7 @@ def test_chunks_of_edits_do_not_change_the_ratios(monkeypatch: pytest.MonkeyPatc
     data = SPACE[ends_with_2(SPACE)]
     edits = zs().edits(data)
     whole = model.log_ratio(data, edits)
-    monkeypatch.setattr("pyro_ksd.models.constrained._EDITS", 7)
+    monkeypatch.setattr("pyro_ksd.models.wrappers.constrained.EDITED_SEQUENCES", 7)
     assert torch.equal(model.log_ratio(data, edits), whole)
 
 
@@ -146,7 +146,7 @@ def largest_mean(matrices: list[Any], p: Tensor) -> float:
 def test_rejection_draws_from_the_conditional_law(name: str, chosen: str) -> None:
     predicate, permitted = SETS[chosen]
     model, p = constrain(MODELS[name], predicate), truth(MODELS[name], permitted)
-    assert isinstance(model, SampleableModel)
+    assert model.can_draw
     drawn = model.draw(5_000, torch.Generator().manual_seed(5))
     assert len(drawn) == 5_000
     index = {x: row for row, x in enumerate(LISTS)}
@@ -165,7 +165,7 @@ def test_rejection_adapts_its_batches() -> None:
             return MODELS["chain"].draw(num_sequences, generator)
 
     rare = constrain(Counting(MODELS["chain"]), lambda x: (x.lengths == 3) & (x.tokens[:, :3].sum(1) == 6))
-    assert isinstance(rare, SampleableModel)
+    assert rare.can_draw
     assert len(rare.draw(100, torch.Generator().manual_seed(0))) == 100
     share = float(MODELS["chain"].log_joint(Sequences.of([[2, 2, 2]], SIZE)).exp())
     assert share < 0.05
@@ -182,7 +182,7 @@ def test_rejection_gives_up() -> None:
         return torch.zeros(len(x), dtype=torch.bool)
 
     model = constrain(MODELS["chain"], never, max_proposals=5_000)
-    assert isinstance(model, SampleableModel)
+    assert model.can_draw
     with pytest.raises(ValueError, match=r"expected 3 sequences .* found that 0 of 5000 proposals .* pass a sampler"):
         model.draw(3)
     assert calls == 5_000
@@ -192,7 +192,7 @@ def test_rejection_gives_up() -> None:
 
 def test_seeds() -> None:
     model = constrain(MODELS["MRF"], ends_with_2)
-    assert isinstance(model, SampleableModel)
+    assert model.can_draw
     state = torch.get_rng_state()
     one, two, other = (model.draw(50, torch.Generator().manual_seed(seed)).to_lists() for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), state)
@@ -205,12 +205,12 @@ def test_seeds() -> None:
 
 
 def test_sampleable_exactly_if_the_model_is() -> None:
-    assert isinstance(constrain(MODELS["MRF"], ends_with_2), SampleableModel)
+    assert constrain(MODELS["MRF"], ends_with_2).can_draw
     unsampled = constrain(Unsampled(MODELS["MRF"]), ends_with_2)
     assert isinstance(unsampled, SequenceModel)
-    assert not isinstance(unsampled, SampleableModel)
-    assert isinstance(with_sampler(unsampled, MODELS["MRF"].draw), SampleableModel)
-    assert isinstance(constrain(constrain(MODELS["MRF"], ends_with_2), at_most_2_long), SampleableModel)
+    assert not unsampled.can_draw
+    assert with_sampler(unsampled, MODELS["MRF"].draw).can_draw
+    assert constrain(constrain(MODELS["MRF"], ends_with_2), at_most_2_long).can_draw
     assert unsampled.alphabet_size == SIZE
 
 
@@ -222,10 +222,10 @@ def test_goodness_of_fit(bootstrap: Any) -> None:
         return x.lengths >= 4
 
     model, other = constrain(walk(), at_least_4_long), constrain(walk(hold=0.6), at_least_4_long)
-    assert isinstance(model, SampleableModel)
-    assert isinstance(other, SampleableModel)
+    assert model.can_draw
+    assert other.can_draw
 
-    def p_value(tested: SequenceModel, truth: SampleableModel) -> float:
+    def p_value(tested: SequenceModel, truth: SequenceModel) -> float:
         data = truth.draw(40, torch.Generator().manual_seed(3))
         found = goodness_of_fit(tested, data, default_views(), bootstrap=bootstrap, num_bootstrap=199)
         assert found.kind == bootstrap

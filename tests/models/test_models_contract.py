@@ -11,18 +11,17 @@ import pytest
 import torch
 from pyro import poutine
 
-from pyro_ksd.edits import Edits
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models import (
     HiddenMarkovSequence,
     IndependentSequence,
     LinearChainMRF,
     MarkovSequence,
-    SampleableModel,
     SequenceDistribution,
     SequenceModel,
 )
-from pyro_ksd.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
+from pyro_ksd.sequences.container import Sequences
 
 DOUBLE = torch.double
 S = 3
@@ -120,7 +119,7 @@ def possible(model: SequenceDistribution, longest: int = 4) -> Sequences:
 
 def test_protocol(model):
     assert isinstance(model, SequenceModel)
-    assert isinstance(model, SampleableModel)
+    assert model.can_draw
     assert model.alphabet_size == S
 
 
@@ -160,8 +159,8 @@ def test_log_ratio_is_the_same_in_pieces(model, monkeypatch):
     sequences = possible(model)
     edits = zs().edits(sequences)
     whole = model.log_ratio(sequences, edits)
-    monkeypatch.setattr("pyro_ksd.models.local._PIECE", 7)
-    monkeypatch.setattr("pyro_ksd.models.hidden_markov._PIECE", 7)
+    monkeypatch.setattr("pyro_ksd.models.distributions.factor_table._PIECE", 7)
+    monkeypatch.setattr("pyro_ksd.models.distributions.hidden_markov._PIECE", 7)
     torch.testing.assert_close(model.log_ratio(sequences, edits), whole, rtol=1e-12, atol=1e-12)
 
 

@@ -10,8 +10,8 @@ import scipy.stats
 import torch
 
 from pyro_ksd.models import IndependentSequence
-from pyro_ksd.neighborhoods import zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.sequences.container import Sequences
 
 PROBS = torch.tensor([0.2, 0.3, 0.5], dtype=torch.double)
 

@@ -18,10 +18,10 @@ from pyro.nn import PyroModule, PyroParam
 from torch import Tensor, nn
 from torch.distributions import constraints
 
-from pyro_ksd.models import MarkovSequence, SampleableModel
-from pyro_ksd.models.loop_program import LoopProgram
-from pyro_ksd.neighborhoods import zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.models import MarkovSequence
+from pyro_ksd.models.programs.loop import LoopProgram
+from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.sequences.container import Sequences
 
 S = 3
 LONGEST = 4
@@ -250,7 +250,7 @@ def test_handlers_around_the_call_do_not_count():
 
 
 def test_it_is_a_model():
-    assert isinstance(LoopProgram(chain(), S), SampleableModel)
+    assert LoopProgram(chain(), S).can_draw
     with pytest.raises(ValueError, match="the model's 3 symbols, found an alphabet of 4"):
         LoopProgram(chain(), S).log_joint(Sequences.of([[0]], 4))
 

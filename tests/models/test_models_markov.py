@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyro_ksd.models import MarkovSequence
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.sequences.container import Sequences
 
 
 def table(order: int, size: int) -> torch.Tensor:

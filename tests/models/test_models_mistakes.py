@@ -17,8 +17,8 @@ from pyro_programs import INITIAL, MOVES, SIZE, bernoulli, chain_with_stop, stop
 from torch import Tensor
 
 from pyro_ksd import ksd_check
-from pyro_ksd.models.convert import as_model
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.sequences.container import Sequences
 
 DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]], SIZE)
 
@@ -262,7 +262,7 @@ def test_a_model_without_a_length_law_is_checked_by_substitutions() -> None:
 
 
 def test_a_model_without_a_length_law_refuses_insertions() -> None:
-    from pyro_ksd.neighborhoods import Substitutions, zs
+    from pyro_ksd.edits.neighborhoods import Substitutions, zs
 
     with pytest.raises(ValueError, match="view 'content-1': found edits that change the length, but the model"):
         ksd_check(conditional_on_length, DATA, neighborhood=zs(), num_bootstrap=5, progress=False)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from pyro_ksd.models import LinearChainMRF
-from pyro_ksd.neighborhoods import zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.sequences.container import Sequences
 
 S, M = 3, 5
 GENERATOR = torch.Generator().manual_seed(0)

@@ -18,12 +18,12 @@ from pyro_programs import SIZE, bernoulli, stops
 from torch import Tensor
 
 from pyro_ksd.models import MarkovSequence
-from pyro_ksd.models.convert import as_model
-from pyro_ksd.models.parameters import posterior_draws
-from pyro_ksd.models.program import VectorizedProgram
-from pyro_ksd.models.several_programs import SeveralPrograms
-from pyro_ksd.neighborhoods import zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws
+from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.models.posterior.program_batch import ProgramBatch
+from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.sequences.container import Sequences
 
 DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]], SIZE)
 ARGUMENTS = (DATA.tokens, DATA.lengths)
@@ -125,7 +125,7 @@ def test_parameters_belong_to_programs() -> None:
 def test_draws_all_at_once_and_one_by_one() -> None:
     model = VectorizedProgram(bayesian, DATA, point())
     draws = many(6)
-    found = SeveralPrograms(model, draws).log_joints(DATA)
+    found = ProgramBatch(model, draws).log_joint(DATA)
     assert found.shape == (6, 5)
     for i in range(6):
         torch.testing.assert_close(found[i], chain(point(i)).log_joint(DATA))
@@ -140,7 +140,7 @@ def test_draws_of_a_program_that_cannot_be_vectorized_come_one_by_one() -> None:
             raise AssertionError("not a probability")
         score(sequences, lengths, initial, moves)
 
-    found = SeveralPrograms(VectorizedProgram(looks_at_values, DATA, point()), many(3)).log_joints(DATA)
+    found = ProgramBatch(VectorizedProgram(looks_at_values, DATA, point()), many(3)).log_joint(DATA)
     for i in range(3):
         torch.testing.assert_close(found[i], chain(point(i)).log_joint(DATA))
 
@@ -158,7 +158,7 @@ def test_draws_of_an_enumerated_program() -> None:
 
     weights = torch.tensor([0.1, 0.5, 0.9], dtype=torch.double)
     program = VectorizedProgram(mixture, DATA, {"weight": weights[0]})
-    found = SeveralPrograms(program, {"weight": weights}).log_joints(DATA)
+    found = ProgramBatch(program, {"weight": weights}).log_joint(DATA)
     for i in range(3):
         alone = VectorizedProgram(mixture, DATA, {"weight": weights[i]}).log_joint(DATA)
         torch.testing.assert_close(found[i], alone)

@@ -14,12 +14,11 @@ import torch
 from pyro_programs import EXAMPLES, SIZE
 
 from pyro_ksd import MarkovSequence, ksd_check
-from pyro_ksd.models.base import SampleableModel
-from pyro_ksd.models.convert import as_model
-from pyro_ksd.models.evaluated import distinct
-from pyro_ksd.models.program import VectorizedProgram
-from pyro_ksd.neighborhoods import DoubleSubstitutions, zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.evaluation import distinct
+from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
+from pyro_ksd.sequences.container import Sequences
 
 DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]], SIZE)
 
@@ -78,7 +77,7 @@ def test_chunks_do_not_change_the_log_joints(monkeypatch: pytest.MonkeyPatch) ->
         model = as_model(program, DATA)
         neighbors = zs().edits(DATA).apply(DATA)
         whole = model.log_joint(neighbors)
-        monkeypatch.setattr("pyro_ksd.models.evaluated.CHUNK", 7)
+        monkeypatch.setattr("pyro_ksd.models.evaluation.EVALUATED_SEQUENCES", 7)
         torch.testing.assert_close(model.log_joint(neighbors), whole, rtol=1e-12, atol=1e-12)
 
 
@@ -187,7 +186,7 @@ def test_program_may_generate_sequences_as_they_are(arity: int) -> None:
         return one(sequences.masked_fill(behind, -1))
 
     model = as_model(one if arity == 1 else two, DATA)
-    assert isinstance(model, SampleableModel)
+    assert model.can_draw
     drawn = model.draw(7, torch.Generator().manual_seed(0))
     assert len(drawn) == 7
     torch.testing.assert_close(model.log_joint(drawn), law.log_joint(drawn).double())
@@ -201,6 +200,6 @@ def test_generated_fractions_are_refused() -> None:
             return pyro.factor("any", (x != -1).sum(1).double())
 
     model = as_model(program, DATA)
-    assert isinstance(model, SampleableModel)
+    assert model.can_draw
     with pytest.raises(ValueError, match=r"expected codes and lengths from the program, found 0\.5; generate integers"):
         model.draw(2)

@@ -14,10 +14,10 @@ from pyro_programs import SIZE
 from torch import Tensor
 
 from pyro_ksd.models import LinearChainMRF, MarkovSequence
-from pyro_ksd.models.convert import as_model
-from pyro_ksd.models.tabulated import TabulatedModel, tabulate
-from pyro_ksd.neighborhoods import DoubleSubstitutions, zs
-from pyro_ksd.sequences import Sequences
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate
+from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
+from pyro_ksd.sequences.container import Sequences
 
 DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1], [0, 1, 2, 2, 1, 0, 0, 1]], SIZE)
 EDITS = zs().edits(DATA)

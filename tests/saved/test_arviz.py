@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from pyro_ksd.containers import dataset, to_inference_data
+from pyro_ksd.results.containers import dataset, to_inference_data
 
 OLD = az.__version__.startswith("0.")
 old = pytest.mark.skipif(not OLD, reason="for ArviZ 0.23")

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from synthetic import made_up_check
 
-from pyro_ksd.containers import dataset, extend, has_group, provenance, to_inference_data
+from pyro_ksd.results.containers import dataset, extend, has_group, provenance, to_inference_data
 
 OLD = az.__version__.startswith("0.")
 

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 from synthetic import made_up_check
 
-from pyro_ksd.containers import dataset, extend, provenance
+from pyro_ksd.results.containers import dataset, extend, provenance
 
 
 def test_netcdf(check: xr.DataTree, tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from matplotlib.colors import to_hex
 from synthetic import made_up_check
 from synthetic_comparison import made_up_comparison
 
-from pyro_ksd.containers import to_inference_data
+from pyro_ksd.results.containers import to_inference_data
 from pyro_ksd.plots.comparison import plot_compare
-from pyro_ksd.ranking import Ranking, compare_table
+from pyro_ksd.results.comparison_table import Ranking, compare_table
 
 BLUE, VERMILION, GRAY = "#0072b2", "#d55e00", "#666666"
 THREE = {"order 0": 3.0, "order 2": 0.25, "order 1": 1.0}
@@ -242,7 +242,7 @@ sys.modules["torch"] = sys.modules["pyro"] = None  # cannot be imported
 import matplotlib, xarray
 matplotlib.use("agg")
 from pyro_ksd.plots.comparison import plot_compare
-from pyro_ksd.ranking import compare_table
+from pyro_ksd.results.comparison_table import compare_table
 with xarray.open_datatree({str(tmp_path / "comparison.nc")!r}, engine="h5netcdf") as saved:
     plot_compare(saved).figure.savefig({str(tmp_path / "comparison.png")!r})
     print(compare_table(saved))

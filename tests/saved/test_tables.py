@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 from synthetic import made_up_check
 
-from pyro_ksd.tables import summary, verdict
+from pyro_ksd.results.check_table import summary, verdict
 
 VIEWS = ["content-1", "content-2", "content-3", "start", "length"]
 

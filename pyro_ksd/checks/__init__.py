@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls that run all of it: a check of one model, a comparison of several, and the paper's baselines."""
+
+from pyro_ksd.checks.baselines import likelihood_ratio_check, mmd_check
+from pyro_ksd.checks.model_check import ksd_check
+from pyro_ksd.checks.model_comparison import ksd_compare
+
+__all__ = ["ksd_check", "ksd_compare", "likelihood_ratio_check", "mmd_check"]

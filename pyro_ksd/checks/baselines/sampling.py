@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the baselines share: a model that can be sampled, and null draws from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from pyro_ksd.checks.data_argument import as_sequences
+from pyro_ksd.common.chunk_sizes import REPLICATES
+from pyro_ksd.common.option_checks import check_level, check_number
+from pyro_ksd.fit_tests.statistics import check_sample_size
+from pyro_ksd.models.base import SequenceModel, check_alphabet_size
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.wrappers.sampler import Sampler
+from pyro_ksd.sequences.container import Sequences
+
+
+def check_options(num_bootstrap: int, level: float) -> None:
+    """Checks what every test is asked for."""
+    check_number("num_bootstrap", num_bootstrap, least=1)
+    check_level(level)
+
+
+def sampleable(
+    model: Any, data: Any, parameters: Mapping[str, Tensor] | None, sampler: Sampler | None
+) -> tuple[SequenceModel, Sequences]:
+    """The model and the data, made ready.
+
+    :raises ValueError: if the model cannot be sampled, or is not meant for these data.
+    """
+    model = adapted(model)
+    sequences = as_sequences(data, model)
+    check_sample_size(len(sequences))
+    ready = as_model(model, sequences, parameters=parameters, sampler=sampler)
+    if not ready.can_draw:
+        raise ValueError(
+            f"model: expected one that can be sampled, found {type(ready).__name__}, which cannot; pass sampler=, a "
+            "function of the number of sequences and a generator, or give a program the argument num_sequences"
+        )
+    check_alphabet_size(ready, sequences)
+    ready.check_data(sequences)
+    return ready, sequences
+
+
+def draw_like(sequences: Sequences, model: SequenceModel, num_sequences: int, generator: torch.Generator) -> Sequences:
+    """Sequences from the model, over the alphabet of the data."""
+    drawn = model.draw(num_sequences, generator)
+    return sequences.derived(drawn.tokens, drawn.lengths)
+
+
+def null_draws(statistics: Callable[[int], Tensor], num_draws: int, progress: bool) -> Tensor:
+    """Statistics of data sets of a true model, ``[B, V]``.
+
+    :param statistics: takes a number of data sets, draws them and gives their statistics, ``[G, V]``.
+    """
+    draws = []
+    with tqdm(total=num_draws, desc="parametric bootstrap", unit="draw", disable=not progress) as bar:
+        for begin in range(0, num_draws, REPLICATES):
+            draws.append(statistics(min(REPLICATES, num_draws - begin)))
+            bar.update(len(draws[-1]))
+    return torch.cat(draws)

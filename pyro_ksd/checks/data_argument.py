@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data, from what the user passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.sequences.container import Sequences
+
+
+def as_sequences(data: Any, model: Any) -> Sequences:
+    """The data; integers are codes of the model's symbols, also of those that the data lack.
+
+    :param model: the model, or ``None`` if no model knows the number of symbols.
+    """
+    if isinstance(data, SequenceModel) or callable(data):
+        raise ValueError(f"data: expected sequences, found {type(data).__name__}; the model comes first, then the data")
+    found = Sequences.of(data)
+    if isinstance(data, Sequences):
+        return found
+    if not found.lengths.any():
+        raise ValueError(
+            f"data: expected symbols, found {len(found)} empty sequences only; look at how the data were read, or, if "
+            "they are all empty, say over which symbols: Sequences.of(data, alphabet)"
+        )
+    if not isinstance(model, SequenceModel) or not isinstance(found.alphabet, int):
+        return found
+    return Sequences.of(data, model.alphabet_size)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one call: does the model fit the data?"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+import torch
+import xarray as xr
+from torch import Tensor
+
+from pyro_ksd.checks.data_argument import as_sequences
+from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
+from pyro_ksd.common.option_checks import check_level
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
+from pyro_ksd.fit_tests.localization import localize
+from pyro_ksd.fit_tests.predictive import posterior_predictive
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.impossible_sequences import ImpossibleSequences, find_impossible
+from pyro_ksd.models.length_distribution import has_length_distribution
+from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+from pyro_ksd.models.wrappers.sampler import Sampler
+from pyro_ksd.results.containers import dataset
+from pyro_ksd.results.groups import predictive_datatree, to_datatree
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.balancing import Balancing
+from pyro_ksd.stein.views import View
+
+
+def ksd_check(
+    model: Any,
+    data: Any,
+    *,
+    views: str | View | Sequence[str | View] | None = None,
+    neighborhood: Neighborhood | None = None,
+    balancing: str | Balancing | None = None,
+    parameters: Mapping[str, Tensor] | None = None,
+    order: int | None = None,
+    sampler: Sampler | None = None,
+    posterior: Any = None,
+    refit: Callable[[Any, Sequences], Any] | None = None,
+    bootstrap: Bootstrap = "auto",
+    num_bootstrap: int = 500,
+    level: float = 0.05,
+    gram: bool = False,
+    seed: int = 0,
+    progress: bool = True,
+) -> xr.DataTree:
+    """Checks whether the data could have come from the model, and where it fails if they could not.
+
+    Sequences to which the model gives probability 0 are reported, with a warning, and the others are checked.
+
+    :param model: a Pyro program ``model(sequences, lengths)``, ``model(x)`` or ``model()``, a distribution, or an
+        object with ``log_joint`` and ``log_ratio``; see :func:`~pyro_ksd.models.as_model`.
+    :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
+    :param views: what to look at: names of :func:`~pyro_ksd.stein.default_views`, ``"content-4"`` and so on for longer
+        runs of symbols, or views of your own. Left out, all default views. Change it if you care for one aspect alone
+        (more power for it), or for one that no default view sees.
+    :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions; only
+        substitutions for a program that gives no probability to lengths; for a model that states which edits suit it,
+        as :class:`~pyro_ksd.models.AutoregressiveModel` does, those. Fewer edits take less time and have less power.
+    :param balancing: the balancing function of the default views, ``"barker"`` if left out. ``"mpf"`` sees small faults
+        of a model better in small data, but its weights are unbounded.
+    :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
+    :param order: the order of a program whose steps depend only on the ``order`` symbols before them; makes the check
+        of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`.
+    :param sampler: draws sequences from a model that cannot: takes their number and a generator.
+    :param posterior: draws of a program's global sites, for a posterior predictive check: an ``MCMC`` object after its
+        run, draws by name, a guide, a ``Predictive``, or an ArviZ container with a group ``posterior``. Of more than
+        ``num_bootstrap`` draws, so many are taken at even distances. The p-values are posterior predictive ones.
+    :param refit: for a model whose parameters were estimated from the same data: ``refit(model, sequences)`` fits it
+        and gives a model, or values of its parameters by name. It is applied to the data and to each null draw. See
+        :class:`~pyro_ksd.models.RefitMarkov` and :class:`~pyro_ksd.models.RefitSVI`.
+    :param bootstrap: where the null draws come from. ``"parametric"`` draws data sets from the model and has the exact
+        level; ``"wild"`` needs no samples and is right for large data; ``"auto"`` is parametric where the model can be
+        sampled and there are fewer than 100 sequences.
+    :param num_bootstrap: the number ``B`` of null draws. The smallest p-value of a view is ``1 / (B + 1)``, and that of
+        all ``V`` views together up to ``V / (B + 1)`` where only one sees a fault: take more for a smaller level.
+    :param level: the p-value up to which the verdict is that the model does not fit.
+    :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
+        ``8 n²`` bytes a view.
+    :param seed: of all random numbers; the same seed gives the same result.
+    :param progress: whether to show progress bars.
+    :returns: the groups of :func:`~pyro_ksd.results.to_datatree`. Read them with :func:`~pyro_ksd.results.summary`, see
+        them with :func:`~pyro_ksd.plots.plot_check`.
+
+    >>> import torch
+    >>> from pyro_ksd import MarkovSequence, verdict
+    >>> coin = torch.tensor([0.5, 0.5])
+    >>> model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.2)
+    >>> check = ksd_check(model, ["HTHTHT", "THTH", "HTHTHTHTH", "THTHTHT", "HTH"] * 4, progress=False)
+    >>> print(verdict(check))  # too regular for a coin
+    the model does not fit (p = 0.008): it makes 'HTH' and 'THT' too rarely and 'TTH', 'HTT', 'THH', ... too often
+    """
+    check_level(level)
+    model = adapted(model)
+    sequences = as_sequences(data, model)
+    if posterior is not None:
+        _check_alone(parameters=parameters, sampler=sampler, refit=refit, gram=gram or None, bootstrap=bootstrap)
+        draws = PosteriorModels(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order)
+        ready: SequenceModel = draws[0]
+    elif refit is not None:
+        if parameters is not None:
+            raise ValueError("refit: expected no parameters= beside it, which it finds itself; leave them out")
+        fit = _refitted(refit, model, order, sampler)
+        ready = fit(sequences)
+    else:
+        ready = as_model(model, sequences, parameters=parameters, order=order, sampler=sampler)
+    lengths = isinstance(model, SequenceModel) or has_length_distribution(ready, sequences)
+    chosen = chosen_views(views, neighborhood, balancing, [ready], lengths=lengths)
+    if not lengths:
+        check_keeps_length(chosen, sequences[:10])
+    ready.check_data(sequences)
+    impossible = find_impossible(ready, sequences)
+    possible, sites = sequences, {}
+    if len(impossible):
+        _report_impossible(impossible, len(sequences))
+        possible = sequences[impossible.others]
+        rows = impossible.rows.tolist()
+        sites = dict(zip(rows, ready.impossible_sites(sequences[rows]), strict=True))
+    settings: dict[str, str | int | float] = {"seed": seed, "level": level, "edits": kinds_of_edits(chosen)}
+    if posterior is not None:
+        found = posterior_predictive(draws, possible, chosen, seed=seed, progress=progress)
+        return predictive_datatree(found, sequences, sites, settings=settings)
+    result = goodness_of_fit(
+        ready,
+        possible,
+        chosen,
+        bootstrap=bootstrap,
+        refit=None if refit is None else fit,
+        log_joint=impossible.log_joint[impossible.others],
+        num_bootstrap=num_bootstrap,
+        seed=seed,
+        progress=progress,
+    )
+    started = perf_counter()
+    places = localize(result, progress=progress)
+    settings["seconds_localization"] = perf_counter() - started
+    return to_datatree(result, places, sequences, sites, settings=settings, gram=gram)
+
+
+def _check_alone(**others: Any) -> None:
+    """Checks that nothing is passed beside ``posterior=`` that has no meaning there."""
+    passed = [f"{name}=" for name, value in others.items() if value not in (None, "auto")]
+    if passed:
+        raise ValueError(f"posterior: expected no {', '.join(passed)} beside it, found it; leave it out")
+
+
+def _refitted(
+    refit: Callable[[Any, Sequences], Any], model: Any, order: int | None, sampler: Sampler | None
+) -> Callable[[Sequences], SequenceModel]:
+    """The model as it comes out of a fit to sequences."""
+
+    def fit(sequences: Sequences) -> SequenceModel:
+        found = refit(model, sequences)
+        if isinstance(found, Mapping):
+            return as_model(model, sequences, parameters=found, order=order, sampler=sampler)
+        return as_model(found, sequences, order=order, sampler=sampler)
+
+    return fit
+
+
+def _draws_of(posterior: Any) -> Any:
+    """Draws by name from the ``posterior`` group of an ArviZ container; anything else as it is."""
+    if not (isinstance(posterior, xr.DataTree) or hasattr(posterior, "groups")):
+        return posterior
+    group = dataset(posterior, "posterior").transpose("chain", "draw", ...)
+    return {str(name): torch.as_tensor(values.values) for name, values in group.data_vars.items()}
+
+
+def _report_impossible(impossible: ImpossibleSequences, num_sequences: int) -> None:
+    """Warns of sequences that the model calls impossible, or refuses if hardly any others are left."""
+    if num_sequences - len(impossible) < 2:
+        raise ValueError(f"{impossible.message}, and too few others are left to check: widen the model")
+    warnings.warn(f"{impossible.message}; the check goes on with the others", UserWarning, stacklevel=3)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The call for several models: which of them fits best?"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from pyro_ksd.checks.data_argument import as_sequences
+from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
+from pyro_ksd.common.option_checks import check_level
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, check_comparable, relative_fit
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.impossible_sequences import ImpossibleSequences, find_impossible
+from pyro_ksd.models.length_distribution import has_length_distribution
+from pyro_ksd.results.groups import as_numpy, as_strings, observed_data, stamped
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import Assembly, assemble
+from pyro_ksd.stein.balancing import Balancing
+from pyro_ksd.stein.views import View
+
+_OVERALL = "overall"
+
+
+def ksd_compare(
+    models: Mapping[str, Any],
+    data: Any,
+    *,
+    views: str | View | Sequence[str | View] | None = None,
+    neighborhood: Neighborhood | None = None,
+    balancing: str | Balancing | None = None,
+    parameters: Mapping[str, Mapping[str, Tensor]] | None = None,
+    order: int | Mapping[str, int] | None = None,
+    level: float = 0.05,
+    progress: bool = True,
+) -> xr.DataTree:
+    r"""Compares models: which of them comes closest to the data, and is the difference more than chance?
+
+    No model needs a normalizing constant, so Markov random fields can be compared with each other and with programs,
+    which no likelihood can do. A model is *better* if its squared kernel Stein discrepancy :math:`U` is smaller; all
+    models are seen through the same views and edits. The test is the relative one of Kanagawa, Jitkrittum, Mackey,
+    Fukumizu and Gretton (2019), "A kernel Stein test for comparing latent variable models": the difference
+    :math:`U_p - U_q`, divided by its jackknife standard error, is asymptotically normal if both models fit equally
+    well; see :func:`~pyro_ksd.fit_tests.relative_fit`.
+
+    What the test cannot do:
+
+    - It does not say that the best model fits: :func:`~pyro_ksd.ksd_check` does.
+    - If both models are right, or wrong only where no view looks, the limit is not normal. The test is then
+      conservative: it says *worse* more rarely than the level allows. A difference that does not vary at all has
+      :math:`z = 0` and the p-value 1.
+    - A model that gives hardly any probability to the edits of the data, such as one that has learned the data by
+      heart, has a small discrepancy for that reason alone; a warning names it.
+
+    Sequences to which a model gives probability 0 are reported, with a warning, and the models are compared on those
+    that all of them can make.
+
+    :param models: at least two, by name; each of them what :func:`~pyro_ksd.ksd_check` takes as ``model``.
+    :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
+    :param views: as for :func:`~pyro_ksd.ksd_check`; none may be called ``"overall"``.
+    :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions; only
+        substitutions if some model gives no probability to lengths; if models state which edits suit them, as
+        :class:`~pyro_ksd.models.AutoregressiveModel` does, all of those.
+    :param balancing: the balancing function of the default views, ``"barker"`` if left out.
+    :param parameters: for each program that needs some, by its name: values of its global sample sites and
+        ``pyro.param`` sites, by theirs.
+    :param order: as for :func:`~pyro_ksd.ksd_check`; one for all models, or those of some by name.
+    :param level: the p-value up to which a model is called worse.
+    :param progress: whether to show progress bars.
+    :returns: ``ksd_compare`` and ``observed_data``, and ``ksd_compare_impossible`` if some model calls some sequences
+        impossible. ``ksd_compare`` has ``statistic``, ``standard_error`` and ``rank`` ``(model, view)``;
+        ``difference``, the statistic of ``model`` minus that of ``model_bis``, ``difference_error``, ``z`` and the
+        two-sided ``p_value`` of each pair by itself ``(model, model_bis, view)``; ``meaning(view)``. The last view,
+        ``overall``, is the sum of all views' statistics, each on a scale common to all models; the scales, and so
+        ``overall``, change a little with the set of models. Read it with
+        :func:`~pyro_ksd.results.compare_table`, see it with :func:`~pyro_ksd.plots.plot_compare`.
+
+    >>> import torch
+    >>> from pyro_ksd import MarkovSequence
+    >>> from pyro_ksd.results import compare_table
+    >>> coin, turns = torch.tensor([0.5, 0.5]), torch.tensor([[0.2, 0.8], [0.8, 0.2]])
+    >>> models = {
+    ...     "coin": MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.2),
+    ...     "turns": MarkovSequence.from_transitions(coin, turns, stop=0.2),
+    ... }
+    >>> data = ["HTHTHTT", "THTH", "HTHTHTHTH", "THHTHT", "HTH"] * 4
+    >>> compare_table(ksd_compare(models, data, progress=False))["finding"].to_dict()
+    {'turns': 'best', 'coin': 'worse (p = ...)'}
+    """
+    _check_models(models)
+    models = {name: adapted(model) for name, model in models.items()}
+    parameters = parameters or {}
+    orders = order if isinstance(order, Mapping) else dict.fromkeys(models, order)
+    for argument, given in (("parameters", parameters), ("order", orders)):
+        unknown = [name for name in given if name not in models]
+        if unknown:
+            raise ValueError(f"{argument}: expected names of models, out of {list(models)}, found {unknown}")
+    check_level(level)
+    knowing = [model for model in models.values() if isinstance(model, SequenceModel)]  # the number of symbols
+    sequences = as_sequences(data, knowing[0] if knowing else None)
+    ready = {}
+    for name, model in models.items():
+        with _named(name):
+            ready[name] = as_model(model, sequences, parameters=parameters.get(name), order=orders.get(name))
+    without_lengths = [
+        name
+        for name, model in models.items()
+        if not isinstance(model, SequenceModel) and not has_length_distribution(ready[name], sequences)
+    ]
+    subject = f"{', '.join(f'model {name!r}' for name in without_lengths)}: "
+    suited = list(ready.values())
+    chosen = chosen_views(views, neighborhood, balancing, suited, lengths=not without_lengths, subject=subject)
+    _check_views(chosen)
+    if without_lengths:
+        with _named(without_lengths[0]):
+            check_keeps_length(chosen, sequences[:10])
+    impossible = _find_impossible(ready, sequences)
+    possible, group = _set_apart(ready, sequences, impossible)
+    check_comparable(len(possible))
+    sums = []
+    for name, model in ready.items():
+        with _named(name):
+            found = assemble(model, possible, chosen, progress=progress)
+            sums.append(RowSums.of(found.matrices[0]))
+        _warn_if_it_hardly_jumps(name, chosen, found)
+    attributes = {
+        "kind": "relative",
+        "level": level,
+        "num_sequences": len(possible),
+        "edits": kinds_of_edits(chosen),
+    }
+    compared = _as_dataset(relative_fit(sums), list(models), chosen).assign_attrs(attributes)
+    return stamped({"ksd_compare": compared, **group, "observed_data": observed_data(sequences)})
+
+
+def _check_models(models: Mapping[str, Any]) -> None:
+    if not isinstance(models, Mapping):
+        raise ValueError(
+            f"models: expected them by name, such as {{'order 1': first, 'order 2': second}}, found "
+            f"{type(models).__name__}"
+        )
+    if len(models) < 2 or not all(isinstance(name, str) and name for name in models):
+        raise ValueError(f"models: expected at least 2 models with words for names, found {list(models)}")
+
+
+def _check_views(views: Sequence[View]) -> None:
+    names = [view.name for view in views]
+    if not views or len(set(names)) < len(views) or _OVERALL in names:
+        raise ValueError(f"views: expected at least one view and distinct names other than {_OVERALL!r}, found {names}")
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Has errors say which model they are about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"model {name!r}: {error}") from error
+
+
+def _find_impossible(models: Mapping[str, SequenceModel], sequences: Sequences) -> list[ImpossibleSequences]:
+    """The sequences that each model calls impossible."""
+    found = []
+    for name, model in models.items():
+        with _named(name):
+            model.check_data(sequences)
+            found.append(find_impossible(model, sequences))
+    return found
+
+
+def _set_apart(
+    models: Mapping[str, SequenceModel], sequences: Sequences, impossible: Sequence[ImpossibleSequences]
+) -> tuple[Sequences, dict[str, xr.Dataset]]:
+    """The sequences that all models can make, and a group of those that some model cannot, if there are any."""
+    told = [
+        found.message.replace("the model", f"the model {name!r}", 1)
+        for name, found in zip(models, impossible, strict=True)
+        if len(found)
+    ]
+    if not told:
+        return sequences, {}
+    others = torch.stack([found.others for found in impossible])
+    kept = others.all(0)
+    if kept.sum() < 3:
+        raise ValueError(f"{'; '.join(told)}, and too few others are left to compare models on: widen the models")
+    warnings.warn(
+        f"{'; '.join(told)}; the models are compared on the {int(kept.sum())} sequences that all of them can make",
+        UserWarning,
+        stacklevel=3,
+    )
+    rows = (~kept).nonzero().squeeze(1)
+    banned = ~others[:, rows]
+    sites = np.full(banned.shape, "", dtype=object)
+    for own, words, model in zip(banned, sites, models.values(), strict=True):
+        if own.any():
+            words[as_numpy(own)] = model.impossible_sites(sequences[rows[own]])
+    dims = ("model", "sequence")
+    group = xr.Dataset(
+        {"impossible": (dims, as_numpy(banned)), "site": (dims, sites)},
+        coords={"model": as_strings(list(models)), "sequence": as_numpy(rows)},
+    )
+    return sequences[kept], {"ksd_compare_impossible": group}
+
+
+def _warn_if_it_hardly_jumps(name: str, views: Sequence[View], found: Assembly) -> None:
+    """Warns of a small discrepancy that says nothing; the bound is that of the wild bootstrap."""
+    blind = [view.name for view in views if found.hardly_jumps(view.operator)]
+    if blind:
+        warnings.warn(
+            f"model {name!r} hardly ever allows the edits of the view(s) {', '.join(blind)}: its discrepancy is small "
+            "there for that reason, however badly it fits; look at other views, or other edits",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _as_dataset(found: RelativeFit, names: Sequence[str], views: Sequence[View]) -> xr.Dataset:
+    one, pair = ("model", "view"), ("model", "model_bis", "view")
+    return xr.Dataset(
+        {
+            "statistic": (one, as_numpy(found.statistic)),
+            "standard_error": (one, as_numpy(found.standard_error)),
+            "rank": (one, as_numpy(found.rank)),
+            "difference": (pair, as_numpy(found.difference)),
+            "difference_error": (pair, as_numpy(found.difference_error)),
+            "z": (pair, as_numpy(found.z)),
+            "p_value": (pair, as_numpy(found.p_value)),
+            "meaning": ("view", as_strings([*(view.kernel.meaning for view in views), "all of the above together"])),
+        },
+        coords={
+            "model": as_strings(names),
+            "model_bis": as_strings(names),
+            "view": as_strings([*(view.name for view in views), _OVERALL]),
+        },
+    )

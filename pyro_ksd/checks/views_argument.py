@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The views to look at, from what the user passes: names, views, edits, a balancing function."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+
+from pyro_ksd.edits.neighborhoods import CommonNeighborhood, Neighborhood, Substitutions
+from pyro_ksd.kernels.contiguous import ContiguousKernel
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.balancing import Balancing
+from pyro_ksd.stein.views import View, default_views
+
+NO_LENGTH_DISTRIBUTION = """the model gives no probability to lengths (all sequences of a length together never \
+count less than the shorter ones), so it can be checked only given the lengths, with substitutions. To have the \
+lengths checked too, add a stop at each step,
+    pyro.sample(f"stop_{t}", dist.Bernoulli(p), obs=(lengths == t + 1).float())   # inside the mask
+or a distribution of the length,
+    pyro.sample("length", dist.Poisson(rate), obs=lengths.float())                # inside the plate
+or, to a score, a term that makes long sequences improbable,
+    pyro.factor("length", -cost * lengths)                                        # inside the plate"""
+
+
+def chosen_views(
+    views: str | View | Sequence[str | View] | None,
+    neighborhood: Neighborhood | None,
+    balancing: str | Balancing | None,
+    models: Sequence[SequenceModel],
+    *,
+    lengths: bool,
+    subject: str = "",
+) -> list[View]:
+    """The views to look at; of the default ones, those that names ask for.
+
+    :param models: to be looked at; where no neighborhood is passed, the edits that suit them are taken.
+    :param lengths: whether all models give probabilities to lengths; others are checked with substitutions only.
+    :param subject: which models do not, to begin a warning with.
+    """
+    if isinstance(views, str | View):
+        views = [views]
+    own = [view for view in views or [] if isinstance(view, View)]
+    if views is not None and len(own) == len(views):
+        if neighborhood is not None or balancing is not None:
+            raise ValueError("neighborhood= and balancing= belong to the default views; state them in your own views")
+        return own
+    around = neighborhood or _suited(models)
+    if not lengths and around is None:
+        warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=3)
+        around = Substitutions()
+    default = {view.name: view for view in default_views(around, balancing or "barker")}
+    if not lengths:
+        del default["length"]
+    asked = list(default) if views is None else views
+    names = [name for name in asked if isinstance(name, str) and name not in default]
+    longer = {name: int(found[1]) for name in names if (found := re.fullmatch(r"content-([1-9]\d?)", name))}
+    unknown = [name for name in names if name not in longer]
+    if unknown:
+        raise ValueError(
+            f"views: expected names out of {list(default)}, content-4 and so on, or View objects, found {unknown}"
+        )
+    default |= {name: View(name, default["content-1"].operator, ContiguousKernel(t)) for name, t in longer.items()}
+    return [view if isinstance(view, View) else default[view] for view in asked]
+
+
+def _suited(models: Sequence[SequenceModel]) -> Neighborhood | None:
+    """The edits that suit the models, if any of them states some."""
+    stated = [around for model in models if (around := model.default_neighborhood) is not None]
+    if len(stated) < 2:
+        return stated[0] if stated else None
+    return CommonNeighborhood(tuple(stated))
+
+
+def check_keeps_length(views: Sequence[View], sequences: Sequences) -> None:
+    """Checks that no view has edits that change the length, for a model that gives no probability to lengths."""
+    for view in views:
+        edits = view.operator.neighborhood.edits(sequences)
+        if any(block.growth and len(block) for block in edits.blocks):
+            raise ValueError(f"view {view.name!r}: found edits that change the length, but {NO_LENGTH_DISTRIBUTION}")
+
+
+def kinds_of_edits(views: Sequence[View]) -> str:
+    """The kinds of edits of all views, in words."""
+    return ", ".join(sorted({kind for view in views for kind in view.operator.neighborhood.kinds}))

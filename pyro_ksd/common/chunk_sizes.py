@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much is computed at once: enough to keep tensors busy, little enough to bound the memory."""
+
+EDITS = 2**17
+"""Edits with their weights and features; few enough to stay in the processor's cache."""
+
+EDITED_SEQUENCES = 2**16
+"""Edits that are written out as whole sequences."""
+
+EVALUATED_SEQUENCES = 3 * 2**12
+"""Sequences that a program or network scores in one run. All runs but the last have this size, so that plans made for
+one shape are used again."""
+
+ENTRIES = 2**24
+"""Entries of the largest temporary tensor of a quadratic form."""
+
+REPLICATES = 64
+"""Data sets drawn from a model whose statistics are computed together."""
+
+PAIR_BYTES = 2**28
+"""Bytes for a block of a kernel matrix between pairs of sequences, unless the caller chooses."""

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edits of sequences, and the neighborhoods over which the Zanella–Stein operator sums."""
+
+from pyro_ksd.edits.neighborhoods import (
+    BeforeEnd,
+    CustomNeighborhood,
+    DoubleSubstitutions,
+    InsertionsDeletions,
+    Neighborhood,
+    Substitutions,
+    Union,
+    zs,
+)
+from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs
+from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.edits.symmetry import check_symmetric, is_connected
+from pyro_ksd.edits.weighted_edits import WeightedEdits
+
+__all__ = [
+    "BeforeEnd",
+    "CustomNeighborhood",
+    "DoubleSubstitutions",
+    "Edits",
+    "InsertionsDeletions",
+    "Neighborhood",
+    "PrefixInsertionsDeletions",
+    "PrefixSubstitutions",
+    "SpliceBlock",
+    "Substitutions",
+    "Union",
+    "WeightedEdits",
+    "check_symmetric",
+    "is_connected",
+    "prefix_zs",
+    "zs",
+]

@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Neighborhoods of sequences: the edits over which the Zanella–Stein operator sums.
+
+A neighborhood :math:`\partial x` is a finite *set* of sequences with :math:`y \in \partial x \iff x \in \partial y`.
+Locations are counted from the end of the sequence: location 1 is the last symbol. In the names of Baum, Kanagawa and
+Gretton (2023), ZS is :func:`zs`, ZS′ is :class:`Substitutions` alone and ZS″ is :class:`InsertionsDeletions` alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.sequences.container import Sequences
+
+
+class Neighborhood(ABC):
+    """A symmetric relation between sequences, given by the distinct edits around each one.
+
+    Neighborhoods combine with ``|``.
+
+    >>> data = Sequences.of(["ab"])
+    >>> around = Substitutions() | InsertionsDeletions(locations=1)
+    >>> ["".join(x) for x in around.edits(data).apply(data).to_lists()]
+    ['bb', 'aa', 'aba', 'abb', 'a']
+    """
+
+    @property
+    @abstractmethod
+    def kinds(self) -> frozenset[str]:
+        """What sorts of edits there are; neighborhoods without a common kind have no common neighbor."""
+
+    @abstractmethod
+    def edits(self, sequences: Sequences) -> Edits:
+        """The distinct edits around each sequence, none of which leaves it as it is."""
+
+    @abstractmethod
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        """About how many edits, at the most, a sequence of ``width`` symbols has; for planning."""
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether it takes long to find the edits, so that they are better kept than found again."""
+        return False
+
+    @property
+    def tail(self) -> Neighborhood:
+        """What replaces, appends and removes the last symbol of such sequences.
+
+        The edits of the default view of the length, see :class:`~pyro_ksd.stein.TailBlockOperator`.
+        """
+        return zs(locations=1)
+
+    def __or__(self, other: Neighborhood) -> Neighborhood:
+        return Union((self, other))
+
+
+@dataclass(frozen=True, eq=False)
+class Substitutions(Neighborhood):
+    """Replaces one symbol by another (ZS′).
+
+    Never changes the length, so it tests the model *given the length*.
+
+    :param locations: how many locations from the end may change (``J``); ``None`` for all.
+    :param symbols: which symbols may replace which: ``None`` for any, a radius ``d`` for the symbols at distance up to
+        ``d`` on the ring of codes, or a symmetric boolean ``[S, S]`` matrix.
+
+    >>> Substitutions(locations=1).edits(Sequences.of(["ab", "b"])).apply(Sequences.of(["ab", "b"])).to_lists()
+    [['a', 'a'], ['a']]
+    """
+
+    locations: int | None = None
+    symbols: int | Tensor | None = None
+
+    def __post_init__(self) -> None:
+        check_locations(self.locations)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({"substitution"})
+
+    def edits(self, sequences: Sequences) -> Edits:
+        owner, position = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        site, symbol = replacements(self.symbols, sequences.tokens[owner, position], sequences.alphabet_size)
+        block = SpliceBlock(owner[site], position[site], 1, symbol[:, None])
+        return Edits((block,), len(sequences))
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        return reach(width, self.locations) * _num_replacements(self.symbols, alphabet_size)
+
+
+@dataclass(frozen=True, eq=False)
+class InsertionsDeletions(Neighborhood):
+    """Inserts one symbol or deletes one (ZS″); each is the way back of the other, so they come together.
+
+    Inserting ``a`` anywhere into a run of ``a``, or deleting any symbol of the run, gives one and the same sequence:
+    only the first permitted place of each run is kept, which makes the edits distinct without comparing sequences.
+
+    :param locations: an inserted symbol becomes, and a deleted symbol was, among the last ``locations`` symbols;
+        ``None`` for anywhere.
+    :param insertable: the symbols (of the data's alphabet) that may come and go; ``None`` for all.
+
+    >>> data = Sequences.of(["aa"], alphabet="ab")
+    >>> ["".join(x) for x in InsertionsDeletions().edits(data).apply(data).to_lists()]
+    ['aaa', 'baa', 'aba', 'aab', 'a']
+    """
+
+    locations: int | None = None
+    insertable: Iterable[Hashable] | None = None
+
+    def __post_init__(self) -> None:
+        check_locations(self.locations)
+        if self.insertable is not None:
+            object.__setattr__(self, "insertable", tuple(self.insertable))
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({"insertion", "deletion"})
+
+    def edits(self, sequences: Sequences) -> Edits:
+        allowed = torch.ones(sequences.alphabet_size, dtype=torch.bool)
+        if self.insertable is not None:
+            allowed = torch.zeros_like(allowed)
+            allowed[sequences.encode(self.insertable)] = True
+        return Edits((self._insertions(sequences, allowed), self._deletions(sequences, allowed)), len(sequences))
+
+    def _insertions(self, sequences: Sequences, allowed: Tensor) -> SpliceBlock:
+        owner, gap = permitted(sequences.lengths, self.locations, extra=1, width=sequences.width)
+        before = _symbol_before(sequences, owner, gap, self.locations, extra=1)
+        symbols = torch.arange(len(allowed))
+        site, symbol = (allowed & (symbols != before[:, None])).nonzero().unbind(1)
+        return SpliceBlock(owner[site], gap[site], 0, symbol[:, None])
+
+    def _deletions(self, sequences: Sequences, allowed: Tensor) -> SpliceBlock:
+        owner, position = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        before = _symbol_before(sequences, owner, position, self.locations, extra=0)
+        here = sequences.tokens[owner, position]
+        kept = allowed[here] & (here != before)
+        return SpliceBlock(owner[kept], position[kept], 1, owner.new_empty(int(kept.sum()), 0))
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        choices = alphabet_size if self.insertable is None else len(tuple(self.insertable))
+        return reach(width + 1, self.locations) * choices + reach(width, self.locations)
+
+
+@dataclass(frozen=True, eq=False)
+class DoubleSubstitutions(Neighborhood):
+    """Replaces the symbols at two locations, both by other ones (the paper's larger neighborhood, its appendix).
+
+    :param locations: as in :class:`Substitutions`.
+    :param symbols: as in :class:`Substitutions`.
+
+    >>> data = Sequences.of(["aba"])
+    >>> ["".join(x) for x in DoubleSubstitutions().edits(data).apply(data).to_lists()]
+    ['baa', 'aab', 'bbb']
+    """
+
+    locations: int | None = None
+    symbols: int | Tensor | None = None
+
+    def __post_init__(self) -> None:
+        check_locations(self.locations)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({"double substitution"})
+
+    def edits(self, sequences: Sequences) -> Edits:
+        owners, positions = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        blocks = []
+        for distance in range(1, reach(sequences.width, self.locations)):
+            inside = positions + distance < sequences.lengths[owners]
+            owner, start = owners[inside], positions[inside]
+            span = sequences.tokens[owner[:, None], start[:, None] + torch.arange(distance + 1)]
+            site, left = replacements(self.symbols, span[:, 0], sequences.alphabet_size)
+            pair, right = replacements(self.symbols, span[site, -1], sequences.alphabet_size)
+            site, left = site[pair], left[pair]
+            inserted = torch.cat([left[:, None], span[site, 1:-1], right[:, None]], 1)
+            blocks.append(SpliceBlock(owner[site], start[site], distance + 1, inserted))
+        return Edits(tuple(blocks), len(sequences))
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        places = reach(width, self.locations)
+        return places * (places - 1) // 2 * _num_replacements(self.symbols, alphabet_size) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class CustomNeighborhood(Neighborhood):
+    """A neighborhood given as a function from a sequence to its neighbors.
+
+    The function must be symmetric, see :func:`~pyro_ksd.edits.check_symmetric`. Repeats, and the sequence itself, are
+    left out.
+
+    :param function: takes the tuple of a sequence's symbols, gives an iterable of sequences of symbols.
+
+    >>> swaps = CustomNeighborhood(lambda x: [x[:i] + (x[i + 1], x[i]) + x[i + 2 :] for i in range(len(x) - 1)])
+    >>> data = Sequences.of(["abc"])
+    >>> ["".join(x) for x in swaps.edits(data).apply(data).to_lists()]
+    ['bac', 'acb']
+    """
+
+    function: Callable[[tuple[Hashable, ...]], Iterable[Iterable[Hashable]]]
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({"substitution", "insertion", "deletion", "double substitution", "custom"})
+
+    def edits(self, sequences: Sequences) -> Edits:
+        found = [list(map(list, self.function(tuple(sequence)))) for sequence in sequences.to_lists()]
+        owner = [row for row, neighbors in enumerate(found) for _ in neighbors]
+        if not owner:
+            return Edits.identity(sequences).select(sequences.lengths[:0])
+        neighbors = Sequences.of([y for ys in found for y in ys], sequences.alphabet)
+        return Edits.between(sequences, torch.tensor(owner), neighbors)
+
+    @property
+    def is_costly(self) -> bool:
+        return True
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        return 2 * (width + 1) * alphabet_size
+
+
+@dataclass(frozen=True, eq=False)
+class _Combination(Neighborhood):
+    """All neighbors of several neighborhoods, each once."""
+
+    parts: tuple[Neighborhood, ...]
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return reduce(frozenset.union, (part.kinds for part in self.parts))
+
+    def edits(self, sequences: Sequences) -> Edits:
+        edits = Edits.cat([part.edits(sequences) for part in self.parts])
+        if any(a.kinds & b.kinds for a, b in combinations(self.parts, 2)):
+            return Edits.between(sequences, edits.owner, edits.apply(sequences))
+        return edits
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        return sum(part.edit_bound(width, alphabet_size) for part in self.parts)
+
+    @property
+    def is_costly(self) -> bool:
+        return any(part.is_costly for part in self.parts)
+
+
+class Union(_Combination):
+    """All neighbors of several neighborhoods, each once. Written ``a | b``.
+
+    :param parts: neighborhoods of one model's sequences, which share a :attr:`tail`.
+
+    >>> data = Sequences.of(["ab"])
+    >>> ["".join(x) for x in (Substitutions() | Substitutions(locations=1)).edits(data).apply(data).to_lists()]
+    ['bb', 'aa']
+    """
+
+    @property
+    def tail(self) -> Neighborhood:
+        return self.parts[0].tail
+
+
+class CommonNeighborhood(_Combination):
+    """All neighbors that suit any of several models, for comparing the models; so is its :attr:`tail`.
+
+    :param parts: the neighborhood of each model.
+
+    >>> around = CommonNeighborhood((zs(), BeforeEnd(zs())))
+    >>> data = Sequences.of(["ab"])
+    >>> sorted("".join(x) for x in around.tail.edits(data).apply(data).to_lists())
+    ['a', 'aa', 'aab', 'aba', 'abb', 'b', 'bab', 'bb']
+    """
+
+    @property
+    def tail(self) -> Neighborhood:
+        return CommonNeighborhood(tuple(part.tail for part in self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class BeforeEnd(Neighborhood):
+    """The edits of another neighborhood in front of the last symbol, which stays.
+
+    For sequences that all end with one symbol, as questions do with a question mark: locations then count from the
+    symbol before it. The empty sequence has no neighbors.
+
+    >>> data = Sequences.of(["ab?"], alphabet="ab?")
+    >>> ["".join(x) for x in BeforeEnd(Substitutions(locations=1)).edits(data).apply(data).to_lists()]
+    ['a??', 'aa?']
+    """
+
+    neighborhood: Neighborhood
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return self.neighborhood.kinds
+
+    def edits(self, sequences: Sequences) -> Edits:
+        lengths = (sequences.lengths - 1).clamp(min=0)
+        before = torch.arange(sequences.width) < lengths[:, None]
+        # A splice in front of the last symbol is the same splice, whether that symbol is there or not.
+        edits = self.neighborhood.edits(sequences.derived(sequences.tokens * before, lengths).narrowed())
+        return edits.select((sequences.lengths[edits.owner] > 0).nonzero().squeeze(1))
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        return self.neighborhood.edit_bound(max(width - 1, 0), alphabet_size)
+
+    @property
+    def is_costly(self) -> bool:
+        return self.neighborhood.is_costly
+
+    @property
+    def tail(self) -> Neighborhood:
+        return BeforeEnd(self.neighborhood.tail)
+
+
+def zs(
+    locations: int | None = None,
+    symbols: int | Tensor | None = None,
+    insertable: Iterable[Hashable] | None = None,
+) -> Neighborhood:
+    """Substitutions, insertions and deletions (ZS, the paper's main neighborhood).
+
+    :param locations: how many locations from the end are edited; ``None`` for all.
+    :param symbols: which symbols may replace which, see :class:`Substitutions`.
+    :param insertable: which symbols may come and go, see :class:`InsertionsDeletions`.
+
+    >>> data = Sequences.of(["ab"])
+    >>> ["".join(x) for x in zs(locations=1).edits(data).apply(data).to_lists()]
+    ['aa', 'aba', 'abb', 'a']
+    """
+    return Substitutions(locations, symbols) | InsertionsDeletions(locations, insertable)
+
+
+def replacements(symbols: int | Tensor | None, here: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Which symbols may replace each of the given ones.
+
+    :param symbols: see :class:`Substitutions`.
+    :param here: long ``[P]``, codes of symbols to be replaced.
+    :returns: for every replacement the index ``0 .. P-1`` of what is replaced, and the code of the new symbol,
+        long ``[M]`` each.
+    """
+    if isinstance(symbols, Tensor):
+        related = _checked_relation(symbols, size)
+        index, symbol = related[here].nonzero().unbind(1)
+        return index, symbol
+    steps = torch.tensor(_ring_steps(symbols, size), dtype=torch.long)
+    symbol = here[:, None] + steps
+    symbol -= size * (symbol >= size)
+    index = torch.arange(len(here))[:, None].expand_as(symbol)
+    return index.reshape(-1), symbol.view(-1)
+
+
+def _num_replacements(symbols: int | Tensor | None, size: int) -> int:
+    """The largest number of replacements that a symbol has."""
+    if isinstance(symbols, Tensor):
+        return int(_checked_relation(symbols, size).sum(1).max())
+    return len(_ring_steps(symbols, size))
+
+
+def _ring_steps(radius: int | None, size: int) -> list[int]:
+    """The steps ``1 .. size-1`` on the ring of codes that lead at most ``radius`` away, or anywhere."""
+    if radius is None:
+        return list(range(1, size))
+    if isinstance(radius, bool) or not isinstance(radius, int) or radius < 1:
+        raise ValueError(f"symbols: expected None, a radius of at least 1 or a boolean matrix, found {radius!r}")
+    return [step for step in range(1, size) if min(step, size - step) <= radius]
+
+
+def _checked_relation(relation: Tensor, size: int) -> Tensor:
+    """The relation without its diagonal, boolean ``[S, S]``."""
+    if relation.dtype != torch.bool or relation.shape != (size, size):
+        raise ValueError(
+            f"symbols: expected a boolean [{size}, {size}] matrix for an alphabet of {size} symbols, "
+            f"found {relation.dtype} {list(relation.shape)}"
+        )
+    lopsided = relation != relation.T
+    if lopsided.any():
+        a, b = lopsided.nonzero()[0].tolist()
+        raise ValueError(
+            f"symbols: expected a symmetric relation, found that {a} and {b} replace each other in one direction "
+            "only; the Stein identity needs both: use (relation | relation.T)"
+        )
+    return relation & ~torch.eye(size, dtype=torch.bool)
+
+
+def check_locations(locations: int | None) -> None:
+    """Checks a number of locations."""
+    if locations is not None and (isinstance(locations, bool) or not isinstance(locations, int) or locations < 1):
+        raise ValueError(f"locations: expected None (everywhere) or a number of at least 1, found {locations!r}")
+
+
+def reach(places: int, locations: int | None) -> int:
+    """How many of the places are permitted."""
+    return places if locations is None else min(places, locations)
+
+
+def permitted(lengths: Tensor, locations: int | None, extra: int, width: int) -> tuple[Tensor, Tensor]:
+    """Owner and index of the last ``locations`` positions (``extra=0``) or gaps (``extra=1``), long ``[P]`` each."""
+    columns = torch.arange(width + extra)
+    ends = lengths[:, None] + extra
+    permitted = columns < ends
+    if locations is not None:
+        permitted &= columns >= ends - locations
+    owner, place = permitted.nonzero().unbind(1)
+    return owner, place
+
+
+def _symbol_before(sequences: Sequences, owner: Tensor, place: Tensor, locations: int | None, extra: int) -> Tensor:
+    """The symbol before each permitted place if the place before it is permitted too, else -1; long ``[P]``."""
+    padded = torch.nn.functional.pad(sequences.tokens, (1, 0), value=-1)
+    before = padded[owner, place]
+    if locations is None:
+        return before
+    first = place == sequences.lengths[owner] + extra - locations
+    return before.masked_fill(first, -1)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Neighborhoods that depend on the whole beginning of a sequence, for models of large alphabets.
+
+A language model knows tens of thousands of symbols, but after a given prefix it holds only a few of them for likely.
+Here a symbol comes, goes or is replaced only if it is among the *candidates* :math:`C(x_1 \ldots x_{t-1})` of the
+prefix before it. An edit leaves the prefix before it as it is, so the way back has the same candidates, and the
+neighborhoods are symmetric. They are the point-dependent neighborhoods of Baum, Kanagawa and Gretton (2023), appendix,
+for any number of locations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits.neighborhoods import Neighborhood, check_locations, permitted, reach
+from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.sequences.container import Sequences
+
+Candidates = Callable[[Sequences, int], Tensor]
+"""Takes ``N`` sequences, ``T`` wide, and a number ``top``; gives distinct codes, long ``[N, T + 1, K]`` with ``K`` up
+to ``top``: in row ``t``, what may stand behind the first ``t`` symbols. Rows with fewer codes are filled with -1.
+:meth:`pyro_ksd.models.AutoregressiveModel.candidates` is one."""
+
+
+@dataclass(frozen=True, eq=False)
+class _PrefixNeighborhood(Neighborhood):
+    """What the neighborhoods share.
+
+    :param candidates: see :data:`Candidates`.
+    :param top: how many candidates a prefix has at the most.
+    :param locations: how many locations from the end are edited (``J``); ``None`` for all.
+    """
+
+    candidates: Candidates
+    top: int
+    locations: int | None = None
+
+    def __post_init__(self) -> None:
+        check_locations(self.locations)
+        if isinstance(self.top, bool) or not isinstance(self.top, int) or self.top < 1:
+            raise ValueError(f"top: expected a number of candidates of at least 1, found {self.top!r}")
+
+    @property
+    def is_costly(self) -> bool:
+        return True  # a network is asked for the candidates
+
+    @property
+    def tail(self) -> Neighborhood:
+        return prefix_zs(self.candidates, self.top, locations=1)
+
+    def _choices(self, sequences: Sequences) -> Tensor:
+        """The candidates after each prefix, long ``[N, T + 1, K]``."""
+        codes = self.candidates(sequences, self.top)
+        rows = (len(sequences), sequences.width + 1)
+        if codes.dtype != torch.long or codes.ndim != 3 or codes.shape[:2] != rows or codes.shape[2] > self.top:
+            raise ValueError(
+                f"candidates: expected a long tensor [{rows[0]}, {rows[1]}, up to {self.top}] for {rows[0]} sequences "
+                f"{sequences.width} wide, found {codes.dtype} {list(codes.shape)}; give one row for each prefix, also "
+                "for the empty and for the whole one"
+            )
+        return codes
+
+    def _positions(self, sequences: Sequences, choices: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The permitted positions whose symbol is a candidate.
+
+        :returns: owner and position, long ``[P]`` each, the symbols there, long ``[P, 1]``, and the candidates there,
+            long ``[P, K]``.
+        """
+        owner, position = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
+        here, codes = sequences.tokens[owner, position, None], choices[owner, position]
+        known = (codes == here).any(1)
+        return owner[known], position[known], here[known], codes[known]
+
+
+class PrefixSubstitutions(_PrefixNeighborhood):
+    """Replaces one symbol by another, both candidates of the prefix before them (ZS′).
+
+    :param candidates: see :data:`Candidates`.
+    :param top: how many candidates a prefix has at the most.
+    :param locations: how many locations from the end may change (``J``); ``None`` for all.
+
+    >>> def up_to_one_more(x, top):  # after 0 may come 0 or 1, after 1 come 0, 1 or 2, and so on
+    ...     before = torch.nn.functional.pad(x.tokens, (1, 0))[..., None]
+    ...     codes = torch.arange(top)
+    ...     return torch.where(codes <= before + 1, codes, -1)
+    >>> data = Sequences.of([[1, 0]], alphabet=4)
+    >>> PrefixSubstitutions(up_to_one_more, 4, locations=1).edits(data).apply(data).to_lists()
+    [[1, 1], [1, 2]]
+    """
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({"substitution"})
+
+    def edits(self, sequences: Sequences) -> Edits:
+        owner, position, here, codes = self._positions(sequences, self._choices(sequences))
+        site, choice = ((codes >= 0) & (codes != here)).nonzero().unbind(1)
+        return Edits((SpliceBlock(owner[site], position[site], 1, codes[site, choice, None]),), len(sequences))
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        return reach(width, self.locations) * (self.top - 1)
+
+
+class PrefixInsertionsDeletions(_PrefixNeighborhood):
+    """Inserts a candidate of the prefix before it, or deletes one (ZS″).
+
+    :param candidates: see :data:`Candidates`.
+    :param top: how many candidates a prefix has at the most.
+    :param locations: an inserted symbol becomes, and a deleted symbol was, among the last ``locations`` symbols;
+        ``None`` for anywhere.
+
+    >>> def up_to_one_more(x, top):
+    ...     before = torch.nn.functional.pad(x.tokens, (1, 0))[..., None]
+    ...     codes = torch.arange(top)
+    ...     return torch.where(codes <= before + 1, codes, -1)
+    >>> data = Sequences.of([[1, 0]], alphabet=4)
+    >>> PrefixInsertionsDeletions(up_to_one_more, 4, locations=1).edits(data).apply(data).to_lists()
+    [[1, 0, 0], [1, 0, 1], [1]]
+    """
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({"insertion", "deletion"})
+
+    def edits(self, sequences: Sequences) -> Edits:
+        choices = self._choices(sequences)
+        gaps, gap = permitted(sequences.lengths, self.locations, extra=1, width=sequences.width)
+        site, choice = (choices[gaps, gap] >= 0).nonzero().unbind(1)
+        insertions = SpliceBlock(gaps[site], gap[site], 0, choices[gaps[site], gap[site], choice, None])
+        owner, position, here, _ = self._positions(sequences, choices)
+        deletions = SpliceBlock(owner, position, 1, here[:, :0])
+        edits = Edits((insertions, deletions), len(sequences))
+        if self.locations == 1:
+            return edits
+        # In a run of equal symbols several places give one sequence; which are permitted is up to the prefixes.
+        return Edits.between(sequences, edits.owner, edits.apply(sequences))
+
+    def edit_bound(self, width: int, alphabet_size: int) -> int:
+        return reach(width + 1, self.locations) * self.top + reach(width, self.locations)
+
+
+def prefix_zs(candidates: Candidates, top: int, locations: int | None = None) -> Neighborhood:
+    """Substitutions, insertions and deletions of the candidates of prefixes (ZS).
+
+    :param candidates: see :data:`Candidates`.
+    :param top: how many candidates a prefix has at the most.
+    :param locations: how many locations from the end are edited (``J``); ``None`` for all.
+
+    The paper's edits for a language model, at the last location before the end:
+
+    >>> from pyro_ksd.models import AutoregressiveModel
+    >>> from pyro_ksd.edits import BeforeEnd
+    >>> likely = torch.tensor([[1, 0, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 0, 1]])
+    >>> network = torch.nn.Embedding.from_pretrained(likely.double())  # a chain
+    >>> model = AutoregressiveModel(network, prompt=[2], end=3, max_length=4, top_k=2)
+    >>> data = Sequences.of([[1, 0, 3]], alphabet=4)
+    >>> BeforeEnd(prefix_zs(model.candidates, 2, locations=1)).edits(data).apply(data).to_lists()
+    [[1, 2, 3], [1, 0, 0, 3], [1, 3]]
+    """
+    return PrefixSubstitutions(candidates, top, locations) | PrefixInsertionsDeletions(candidates, top, locations)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edits around sequences with their weights, as plain data, a chunk of sequences at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.common.chunk_sizes import EDITS
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.sequences.container import Sequences
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedEdits:
+    """Some consecutive sequences of the data with their edits and the weights of these.
+
+    :param begin: the row of the first sequence in the data.
+    :param sequences: the sequences, no wider than they need to be.
+    :param edits: their edits; owners count from the first sequence of the chunk.
+    :param weights: double ``[E]``, the weights of the edits; ``[K, E]`` under ``K`` models.
+    """
+
+    begin: int
+    sequences: Sequences
+    edits: Edits
+    weights: Tensor
+
+    @staticmethod
+    def cat(chunks: Sequence[WeightedEdits], sequences: Sequences) -> WeightedEdits:
+        """All chunks as one, for kernels that compare every pair of neighbors.
+
+        :param sequences: those of all chunks, in their order.
+        """
+        blocks = [
+            SpliceBlock(block.owner + chunk.begin, block.start, block.removed, block.inserted)
+            for chunk in chunks
+            for block in chunk.edits.blocks
+        ]
+        weights = torch.cat([chunk.weights for chunk in chunks], -1)
+        return WeightedEdits(0, sequences, Edits(tuple(blocks), len(sequences)), weights)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptEdits:
+    """The weights of all edits around the data, kept for a second visit, so that the model is asked only once.
+
+    The edits themselves are found again, unless that is costly: then they are kept, too.
+
+    :param neighborhood: where the edits come from.
+    :param sequences: the data.
+    :param weights: those of the edits of each chunk, ``[E]`` or ``[K, E]``.
+    :param edits: the edits of each chunk; empty if they are to be found again.
+
+    >>> from pyro_ksd.edits import zs
+    >>> data, around = Sequences.of(["ab", "b"]), zs(locations=1)
+    >>> kept = KeptEdits(around, data, weights=(torch.full((7,), 0.5),))
+    >>> [(len(chunk.edits), float(chunk.weights.sum())) for chunk in kept.chunks()]
+    [(7, 3.5)]
+    """
+
+    neighborhood: Neighborhood
+    sequences: Sequences
+    weights: tuple[Tensor, ...]
+    edits: tuple[Edits, ...] = ()
+
+    def chunks(self) -> Iterator[WeightedEdits]:
+        """The chunks of :func:`chunk_rows`, one after the other."""
+        for index, rows in enumerate(chunk_rows(self.neighborhood, self.sequences)):
+            part = self.sequences[rows].narrowed()
+            edits = self.edits[index] if self.edits else self.neighborhood.edits(part)
+            yield WeightedEdits(rows.start, part, edits, self.weights[index])
+
+    def under(self, model: int) -> KeptEdits:
+        """Those under one of the ``K`` models."""
+        return replace(self, weights=tuple(weights[model] for weights in self.weights))
+
+
+def chunk_rows(neighborhood: Neighborhood, sequences: Sequences) -> list[slice]:
+    """Consecutive rows of the data, about as many as have :data:`~pyro_ksd.common.chunk_sizes.EDITS` edits together.
+
+    >>> from pyro_ksd.edits import zs
+    >>> chunk_rows(zs(), Sequences.of(["ab", "b", "aba"]))
+    [slice(0, 3, None)]
+    """
+    edits = edit_bounds(neighborhood, sequences).cumsum(0)
+    counts = (edits // EDITS).unique_consecutive(return_counts=True)[1]
+    ends = counts.cumsum(0).tolist()
+    return [slice(end - count, end) for end, count in zip(ends, counts.tolist(), strict=True)]
+
+
+def edit_bounds(neighborhood: Neighborhood, sequences: Sequences) -> Tensor:
+    """An upper bound of the number of edits around each sequence, long ``[N]``.
+
+    >>> from pyro_ksd.edits import Substitutions
+    >>> edit_bounds(Substitutions(), Sequences.of(["ab", "b", "aba"]))
+    tensor([2, 1, 3])
+    """
+    lengths, inverse = sequences.lengths.unique(return_inverse=True)
+    bounds = [neighborhood.edit_bound(length, sequences.alphabet_size) for length in lengths.tolist()]
+    return torch.tensor(bounds)[inverse]

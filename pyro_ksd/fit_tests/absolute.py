@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test of fit: statistics, null draws and p-values of several views, in tensors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.common.chunk_sizes import PAIR_BYTES
+from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.edits.weighted_edits import KeptEdits
+from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, refitted_bootstrap, wild_bootstrap
+from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic
+from pyro_ksd.kernels.stein_matrices import SteinMatrix
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.impossible_sequences import check_possible
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import Assembly, assemble
+from pyro_ksd.stein.operators import Operator
+from pyro_ksd.stein.views import View
+
+SMALL_SAMPLE = 100
+"""With fewer sequences than this, null draws come from the model where it can be sampled. From here on the wild
+bootstrap keeps its level and has power, and costs far less."""
+
+Bootstrap = Literal["auto", "parametric", "wild"]
+"""Where null draws are to come from."""
+
+Kind = Literal["parametric", "wild", "refit"]
+"""What a p-value is: how its null draws were made."""
+
+
+@dataclass(frozen=True, eq=False)
+class GoodnessOfFit:
+    """What a test of fit found.
+
+    :ivar views: the ``V`` views.
+    :ivar statistic: double ``[V]``, the U-statistics.
+    :ivar null: their null draws, ``[B, V]``.
+    :ivar p_value: double ``[V]``, the p-value of each view by itself.
+    :ivar p_value_overall: the p-value of all views together.
+    :ivar kind: how the null draws were made.
+    :ivar edits: the weighted edits of each operator of the views.
+    :ivar matrices: the Stein kernel matrix of each view.
+    :ivar seconds: the time that each stage took.
+    """
+
+    views: tuple[View, ...]
+    statistic: Tensor
+    null: NullDraws
+    p_value: Tensor
+    p_value_overall: float
+    kind: Kind
+    edits: Mapping[Operator, KeptEdits]
+    matrices: tuple[SteinMatrix, ...]
+    seconds: Mapping[str, float]
+
+
+def goodness_of_fit(
+    model: SequenceModel,
+    sequences: Sequences,
+    views: Sequence[View],
+    *,
+    bootstrap: Bootstrap = "auto",
+    refit: Callable[[Sequences], SequenceModel] | None = None,
+    log_joint: Tensor | None = None,
+    num_bootstrap: int = 500,
+    seed: int = 0,
+    max_bytes: int = PAIR_BYTES,
+    progress: bool = False,
+) -> GoodnessOfFit:
+    """Tests whether the sequences could have come from the model.
+
+    :param views: what to look at; one view alone gives the paper's test.
+    :param bootstrap: ``"parametric"`` draws data sets from the model, ``"wild"`` flips the signs of the sequences'
+        contributions, ``"auto"`` is parametric where the model can be sampled and there are fewer than 100 sequences.
+    :param refit: for a model that was fitted to the sequences: fits it to a data set. The null draws are then those of
+        :func:`~pyro_ksd.fit_tests.refitted_bootstrap`.
+    :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.
+    :param num_bootstrap: the number of null draws; p-values are multiples of ``1 / (num_bootstrap + 1)``.
+    :param seed: of all random numbers; the same seed gives the same result.
+    :param max_bytes: the memory for a block of the kernel matrix of kernels without features.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein import default_views
+    >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"])
+    >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=199)
+    >>> found.kind, found.p_value_overall < 0.05
+    ('parametric', True)
+    """
+    check_sample_size(len(sequences))
+    if not views or len({view.name for view in views}) < len(views):
+        raise ValueError(f"views: expected at least one view and distinct names, found {[v.name for v in views]}")
+    check_number("num_bootstrap", num_bootstrap, least=1)
+    kind = _kind(model, len(sequences), bootstrap, refit is not None)
+    check_possible(model, sequences, log_joint)
+    started = perf_counter()
+    found = assemble(model, sequences, views, max_bytes, keep=True, progress=progress)
+    matrices = found.matrices[0]
+    if kind == "wild":
+        kept = _informative(views, found)
+        views, matrices = [views[index] for index in kept], [matrices[index] for index in kept]
+    observed = torch.stack([u_statistic(matrix) for matrix in matrices])
+    assembled = perf_counter()
+    generator = seeded_generator(seed)
+    if kind == "wild":
+        null = wild_bootstrap(matrices, views, num_bootstrap, generator, progress=progress)
+    elif refit is not None:
+        null = refitted_bootstrap(
+            model, refit, len(sequences), views, num_bootstrap, generator, max_bytes=max_bytes, progress=progress
+        )
+    else:
+        null = parametric_bootstrap(
+            model, len(sequences), views, num_bootstrap, generator, max_bytes=max_bytes, progress=progress
+        )
+    each, overall = min_p(observed, null.statistic)
+    return GoodnessOfFit(
+        views=tuple(views),
+        statistic=observed,
+        null=null,
+        p_value=each,
+        p_value_overall=float(overall),
+        kind=kind,
+        edits=found.edits,
+        matrices=tuple(matrices),
+        seconds={
+            "model": found.model_seconds,
+            "kernels": assembled - started - found.model_seconds,
+            "bootstrap": perf_counter() - assembled,
+        },
+    )
+
+
+def _kind(model: SequenceModel, size: int, bootstrap: str, refitted: bool) -> Kind:
+    """How the null draws are to be made."""
+    if bootstrap not in ("auto", "parametric", "wild"):
+        raise ValueError(f"bootstrap: expected 'auto', 'parametric' or 'wild', found {bootstrap!r}")
+    if refitted and bootstrap == "wild":
+        raise ValueError("bootstrap: expected 'parametric' with refit=, found 'wild', which draws no data to refit on")
+    if not model.can_draw and (refitted or bootstrap == "parametric"):
+        draws = "let the program draw sequences where it is given num_sequences=, or pass sampler="
+        instead = draws if refitted else f"{draws}, or use bootstrap='wild'"
+        raise ValueError(
+            f"bootstrap: expected a model with a draw() method for the parametric bootstrap, found "
+            f"{type(model).__name__} without one; {instead}"
+        )
+    if refitted:
+        return "refit"
+    if bootstrap == "parametric" or (bootstrap == "auto" and model.can_draw and size < SMALL_SAMPLE):
+        return "parametric"
+    return "wild"
+
+
+def _informative(views: Sequence[View], found: Assembly) -> list[int]:
+    """The views that the wild bootstrap can test.
+
+    As many jumps lead to the sequences of a true model as away from them. If fewer than a handful are to be expected in
+    all of the data, the few sequences that they lead to are most likely missing, and the others, each of which is a
+    little less probable than its edits, look as if the model were wrong.
+    """
+    kept = [index for index, view in enumerate(views) if not found.hardly_jumps(view.operator)]
+    if len(kept) < len(views):
+        poor = [view.name for index, view in enumerate(views) if index not in kept]
+        message = (
+            f"the model hardly ever allows the edits of the view(s) {', '.join(poor)}: the data are too few for the "
+            "wild bootstrap to test them"
+        )
+        if not kept:
+            raise ValueError(f"{message}; use bootstrap='parametric', or views with other edits")
+        warnings.warn(
+            f"{message}, and they are left out; bootstrap='parametric' can test them", UserWarning, stacklevel=3
+        )
+    return kept

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Which features (n-grams, first symbols, the length) the model makes too often or too rarely.
+
+Under a true model the mean of every Stein feature :math:`\psi_u` is 0. A positive mean says that the model's own jumps
+would bring more of :math:`u` into the data: the model makes it too often; a negative mean, too rarely. The score is
+
+.. math::
+    z_u = \frac{\sum_i \psi_u(x_i)}{\sqrt{v_u}}, \qquad
+    v_u = \max\Bigl(\sum_i \psi_u(x_i)^2,\; h \sum_i \psi_u(x_i)_+ + h^2\Bigr), \qquad
+    h = \frac{\sum_{u,i} (\psi_u(x_i)_-)^2}{\sum_{u,i} \psi_u(x_i)_-}.
+
+The second bound of the variance is what keeps rare features honest. Many sequences could receive :math:`u` by an edit
+and add a little, few contain it and take away much. Where these few are missing from the data by chance, the sum of
+squares knows nothing of them. But as much is to be lost as can be gained, in portions of about :math:`h`, the typical
+loss of a sequence, and the variance of a sum of rare portions is the sum times the portion. One portion more, the
+:math:`h^2`, keeps features apart that almost no edit could bring about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+
+
+def group_scores(matrix: FeatureMatrix, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """The sums of the features and their spreads ``√v`` in groups of ``size`` consecutive sequences.
+
+    :returns: pairs of ``[G, D]`` tensors, some groups at a time.
+    """
+    parts = zip(
+        matrix.group_sums(size),
+        matrix.group_sums(size, torch.square),
+        matrix.group_sums(size, lambda values: values.clamp(min=0)),
+        matrix.group_sums(size, lambda values: values.clamp(max=0).square_()),
+        strict=True,
+    )
+    for total, squares, gains, squared_losses in parts:
+        losses = (gains - total).sum(1).clamp_(min=torch.finfo(total.dtype).tiny)
+        typical = squared_losses.sum(1) / losses
+        yield total, torch.maximum(squares, gains.add_(typical[:, None]).mul_(typical[:, None])).sqrt_()
+
+
+def scores(matrix: FeatureMatrix) -> tuple[Tensor, Tensor]:
+    """The sums of the features over all sequences and their spreads, ``[D]`` each."""
+    ((total, spread),) = group_scores(matrix, len(matrix))
+    return total[0], spread[0]
+
+
+def largest_score(total: Tensor, spread: Tensor) -> Tensor:
+    """The largest ``|z|`` in each row of ``[G, D]`` sums and spreads, ``[G]``; a feature without spread has none."""
+    if not total.shape[1]:
+        return total.new_zeros(len(total))
+    return (total.abs() / spread.clamp(min=torch.finfo(spread.dtype).tiny)).amax(1)

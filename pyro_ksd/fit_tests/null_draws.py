@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Null draws of the statistics: how large would they be if the model were right?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES, REPLICATES
+from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
+from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weighted_u_statistics
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.views import View
+
+
+@dataclass(frozen=True, eq=False)
+class NullDraws:
+    """What ``B`` data sets of a true model would give, seen by ``V`` views.
+
+    :ivar statistic: double ``[B, V]``, the statistics.
+    :ivar extreme: double ``[B, V]``, the largest ``|z|`` of the view's features, see
+        :mod:`pyro_ksd.fit_tests.feature_scores`; NaN for a view whose features are not reported one by one.
+    """
+
+    statistic: Tensor
+    extreme: Tensor
+
+    @staticmethod
+    def cat(parts: Sequence[NullDraws]) -> NullDraws:
+        """All draws of the parts."""
+        return NullDraws(torch.cat([part.statistic for part in parts]), torch.cat([part.extreme for part in parts]))
+
+
+def rademacher(num_draws: int, size: int, generator: torch.Generator) -> Tensor:
+    """Independent signs, -1 or 1; double ``[num_draws, size]``.
+
+    They keep the level from small samples on, where :func:`multinomial` weights reject a true model too often.
+
+    >>> rademacher(2, 100, torch.Generator().manual_seed(0)).unique().tolist()
+    [-1.0, 1.0]
+    """
+    signs = torch.randint(0, 2, (num_draws, size), generator=generator)
+    return signs.double().mul_(2).sub_(1)
+
+
+def multinomial(num_draws: int, size: int, generator: torch.Generator) -> Tensor:
+    """How often ``size`` draws with replacement meet each of ``size`` items, minus 1; double ``[num_draws, size]``.
+
+    The weights of Baum, Kanagawa and Gretton (2023).
+
+    >>> multinomial(2, 100, torch.Generator().manual_seed(0)).sum(1).tolist()
+    [0.0, 0.0]
+    """
+    chosen = torch.randint(0, size, (num_draws, size), generator=generator)
+    ones = torch.ones(num_draws, size, dtype=torch.double)
+    return torch.zeros_like(ones).scatter_add_(1, chosen, ones).sub_(1)
+
+
+def wild_bootstrap(
+    matrices: Sequence[SteinMatrix],
+    views: Sequence[View],
+    num_draws: int,
+    generator: torch.Generator,
+    *,
+    weights: Callable[[int, int, torch.Generator], Tensor] = rademacher,
+    progress: bool = False,
+) -> NullDraws:
+    r"""Draws :math:`U^* = \frac{1}{n(n-1)} \sum_{i \ne j} W_i W_j H_{ij}` with random weights :math:`W`.
+
+    Needs no samples from the model; right in the limit of large samples. All views see the same weights.
+
+    :param matrices: the Stein kernel matrices of the views, of the same sequences.
+    :param weights: :func:`rademacher` or :func:`multinomial`.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein import default_views
+    >>> data, views = Sequences.of(["aabb", "bbccc", "caa", "abbc"]), default_views()
+    >>> matrices = stein_matrices(random_walk(3), data, views)
+    >>> wild_bootstrap(matrices, views, 50, torch.Generator().manual_seed(0)).statistic.shape
+    torch.Size([50, 5])
+    """
+    size = len(matrices[0])
+    check_sample_size(size)
+    rows = max(1, ENTRIES // size)
+    draws = []
+    reported = [_reported_features(view, matrix) for view, matrix in zip(views, matrices, strict=True)]
+    spreads = [None if matrix is None else scores(matrix)[1] for matrix in reported]
+    with tqdm(total=num_draws, desc="wild bootstrap", unit="draw", disable=not progress) as bar:
+        for begin in range(0, num_draws, rows):
+            drawn = weights(min(rows, num_draws - begin), size, generator)
+            statistic = [weighted_u_statistics(matrix, drawn) for matrix in matrices]
+            extreme = [_weighted_extremes(*pair, drawn) for pair in zip(reported, spreads, strict=True)]
+            draws.append(NullDraws(torch.stack(statistic, 1), torch.stack(extreme, 1)))
+            bar.update(len(drawn))
+    return NullDraws.cat(draws)
+
+
+def _weighted_extremes(matrix: FeatureMatrix | None, spread: Tensor | None, weights: Tensor) -> Tensor:
+    """The largest ``|z|`` of the weighted features for each row of weights, ``[B]``."""
+    if matrix is None or spread is None:
+        return weights.new_full((len(weights),), torch.nan)
+    rows = max(1, ENTRIES // max(1, len(spread)))
+    return torch.cat([largest_score(matrix.weighted_sum(part), spread) for part in weights.split(rows)])
+
+
+def parametric_bootstrap(
+    model: SequenceModel,
+    size: int,
+    views: Sequence[View],
+    num_draws: int,
+    generator: torch.Generator,
+    *,
+    max_bytes: int = PAIR_BYTES,
+    progress: bool = False,
+) -> NullDraws:
+    """Draws data sets of ``size`` sequences from the model and computes their statistics.
+
+    The test has the exact level for a model with known parameters, however small the sample.
+
+    :param views: all of them see the same data sets.
+    :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein import default_views
+    >>> null = parametric_bootstrap(random_walk(3), 4, default_views(), 50, torch.Generator().manual_seed(0))
+    >>> null.statistic.shape
+    torch.Size([50, 5])
+    """
+    check_sample_size(size)
+    draws = []
+    with tqdm(total=num_draws, desc="parametric bootstrap", unit="draw", disable=not progress) as bar:
+        for begin in range(0, num_draws, REPLICATES):
+            together = min(REPLICATES, num_draws - begin)
+            replicates = model.draw(together * size, generator)
+            draws.append(null_statistics(model, replicates, size, views, max_bytes))
+            bar.update(together)
+    return NullDraws.cat(draws)
+
+
+def refitted_bootstrap(
+    model: SequenceModel,
+    refit: Callable[[Sequences], SequenceModel],
+    size: int,
+    views: Sequence[View],
+    num_draws: int,
+    generator: torch.Generator,
+    *,
+    max_bytes: int = PAIR_BYTES,
+    progress: bool = False,
+) -> NullDraws:
+    """Draws data sets from the model, fits the model anew to each, and computes their statistics.
+
+    For a model whose parameters were estimated from the data (a composite null). A fitted model follows its data, so
+    statistics are smaller than under the model that made the data; only replicates that are treated like the data show
+    how much smaller.
+
+    :param refit: fits a model to a data set, in the same way as ``model`` was fitted to the data.
+    :param views: all of them see the same data sets.
+
+    >>> from pyro_ksd.models import fit_markov
+    >>> from pyro_ksd.stein import default_views
+    >>> fitted = fit_markov(Sequences.of(["aabb", "bbccc", "caa", "abbc"]), 1, pseudocount=0.5)
+    >>> refit = lambda replicate: fit_markov(replicate, 1, pseudocount=0.5)
+    >>> refitted_bootstrap(fitted, refit, 4, default_views(), 10, torch.Generator().manual_seed(0)).statistic.shape
+    torch.Size([10, 5])
+    """
+    check_sample_size(size)
+    draws = []
+    for _ in tqdm(range(num_draws), desc="refitted bootstrap", unit="draw", disable=not progress):
+        replicate = model.draw(size, generator)
+        draws.append(null_statistics(refit(replicate), replicate, size, views, max_bytes))
+    return NullDraws.cat(draws)
+
+
+def null_statistics(
+    model: SequenceModel, replicates: Sequences, size: int, views: Sequence[View], max_bytes: int
+) -> NullDraws:
+    """The statistics of the data sets of ``size`` sequences each that follow each other in ``replicates``."""
+    together = [view for view in views if view.kernel.has_features]
+    by_view = dict(zip(together, stein_matrices(model, replicates, together), strict=True)) if together else {}
+    statistic = {view: matrix.off_diagonal_sums(size) / (size * (size - 1)) for view, matrix in by_view.items()}
+    extreme = {view: _group_extremes(_reported_features(view, matrix), size) for view, matrix in by_view.items()}
+    apart = [view for view in views if not view.kernel.has_features]
+    if apart:
+        each = []
+        for begin in range(0, len(replicates), size):
+            own = stein_matrices(model.for_rows(begin), replicates[begin : begin + size].narrowed(), apart, max_bytes)
+            each.append([u_statistic(matrix) for matrix in own])
+        statistic |= {view: torch.stack(column) for view, column in zip(apart, zip(*each, strict=True), strict=True)}
+    unnamed = torch.full((len(replicates) // size,), torch.nan, dtype=torch.double)
+    extremes = [extreme.get(view) for view in views]
+    return NullDraws(
+        torch.stack([statistic[view] for view in views], 1),
+        torch.stack([unnamed if found is None else found for found in extremes], 1),
+    )
+
+
+def _reported_features(view: View, matrix: SteinMatrix) -> FeatureMatrix | None:
+    """The features of a view, if they are reported one by one."""
+    return matrix.features if view.kernel.feature_kind else None
+
+
+def _group_extremes(matrix: FeatureMatrix | None, size: int) -> Tensor | None:
+    """The largest ``|z|`` in each group of ``size`` consecutive sequences."""
+    return None if matrix is None else torch.cat([largest_score(*pair) for pair in group_scores(matrix, size)])

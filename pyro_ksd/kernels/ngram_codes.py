@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Codes of n-grams: numbers whose digits are the codes of the symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def ngram_codes(symbols: Sequence[Tensor], base: int) -> Tensor:
+    r""":math:`\sum_j u_j\,\mathrm{base}^{n-1-j}` for n-grams :math:`u`, given symbol by symbol.
+
+    :param symbols: ``n`` long tensors of one shape, each with symbols ``0 .. base-1``.
+
+    >>> ngram_codes([torch.tensor([0, 1]), torch.tensor([2, 1])], base=3)
+    tensor([2, 4])
+    """
+    code = symbols[0].clone()
+    for symbol in symbols[1:]:
+        code.mul_(base).add_(symbol)
+    return code
+
+
+def ngram_symbols(codes: Tensor, length: int, base: int) -> Tensor:
+    """The symbols of n-grams, long ``[D, length]``, from their codes, long ``[D]``; undoes :func:`ngram_codes`.
+
+    >>> ngram_symbols(torch.tensor([2, 4]), length=2, base=3)
+    tensor([[0, 2],
+            [1, 1]])
+    """
+    places = base ** torch.arange(length - 1, -1, -1)
+    return codes[:, None] // places % base

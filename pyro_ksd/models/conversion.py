@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From whatever a user passes as a model to the model that the engine calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+from torch.distributions import Distribution
+
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.networks.torch_distribution import TorchDistributionModel
+from pyro_ksd.models.programs.call_conventions import is_loop
+from pyro_ksd.models.programs.global_sites import bind
+from pyro_ksd.models.programs.loop import LoopProgram
+from pyro_ksd.models.programs.validation import check_program
+from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.models.wrappers.sampler import Sampler, with_sampler
+from pyro_ksd.models.wrappers.tabulated import TabulatedModel
+from pyro_ksd.sequences.container import Sequences
+
+
+def as_model(
+    model: Any,
+    data: Any,
+    *,
+    parameters: Mapping[str, Tensor] | None = None,
+    order: int | None = None,
+    sampler: Sampler | None = None,
+) -> SequenceModel:
+    """The model that a user's object stands for.
+
+    ==================================  ==============================================================================
+    what is handed in                   what becomes of it
+    ==================================  ==============================================================================
+    ``program(sequences, lengths)``     :class:`~pyro_ksd.models.VectorizedProgram`, checked by the guards
+    ``program(x)``                      the same, with one tensor filled with -1 after the ends
+    ``program()``                       :class:`~pyro_ksd.models.LoopProgram`, one sequence at a time
+    a distribution                      itself if it is one of this package, else scored by its ``log_prob``
+    an object with ``log_joint``, ...   itself, adapted to :class:`~pyro_ksd.models.SequenceModel`
+    ==================================  ==============================================================================
+
+    :param data: the sequences that the model is for, as :meth:`~pyro_ksd.sequences.Sequences.of` takes them; programs
+        are looked at with some of them.
+    :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
+    :param order: the user's word that a symbol, and whether it is the last one, depends on no more than ``order``
+        symbols before it: see :class:`~pyro_ksd.models.TabulatedModel`.
+    :param sampler: draws sequences from the model, where the model itself cannot: takes their number and a generator.
+
+    >>> import pyro
+    >>> def program(sequences, lengths):
+    ...     with pyro.plate("sequences", len(lengths)):
+    ...         pyro.factor("length", -2.0 * lengths)
+    >>> data = Sequences.of(["ab", "b", "aba"])
+    >>> as_model(program, data).log_joint(data).tolist()
+    [-4.0, -2.0, -6.0]
+    """
+    sequences = Sequences.of(data)
+    ready = _converted(adapted(model), sequences, parameters)
+    if order is not None:
+        ready = TabulatedModel(ready, order, sequences)
+    return ready if sampler is None else with_sampler(ready, sampler)
+
+
+def _converted(model: Any, sequences: Sequences, parameters: Mapping[str, Tensor] | None) -> SequenceModel:
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise ValueError(
+            f"parameters: expected values by name, found {type(parameters).__name__}; pass a guide or draws as "
+            "posterior=, or one point, such as guide.median()"
+        )
+    if parameters and (isinstance(model, Distribution | SequenceModel) or not callable(model)):
+        raise ValueError(
+            f"parameters: expected a Pyro program to pass them to, found {type(model).__name__}, which has its own"
+        )
+    if isinstance(model, SequenceModel):
+        return model
+    if isinstance(model, Distribution):
+        return TorchDistributionModel(model, sequences.alphabet_size)
+    if not callable(model):
+        raise ValueError(
+            f"model: expected a Pyro program, a distribution, or an object with log_joint and log_ratio, found "
+            f"{type(model).__name__}"
+        )
+    if is_loop(model):
+        return LoopProgram(bind(model, parameters or {}), sequences.alphabet_size)
+    program = VectorizedProgram(model, sequences, parameters)
+    check_program(program, sequences)
+    return program

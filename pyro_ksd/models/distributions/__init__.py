@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributions over sequences that Pyro programs can sample and observe."""

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Log-factors of models in which a symbol depends on the few symbols before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.models.distributions.log_space import subtract
+from pyro_ksd.models.distributions.sampling import PAD
+from pyro_ksd.sequences.container import Sequences
+
+_PIECE = 2**15  # edits at a time: their codes stay in the cache
+
+
+class FactorTable:
+    r"""The log-factors of a local model of order ``k``.
+
+    .. math:: \log p(x) = \sum_{i=0}^{\ell} f(x_{i-k}, \ldots, x_i)
+
+    where :math:`x_i` is the boundary symbol ``S`` for :math:`i < 0` and :math:`i = \ell`. The last factor is the one of
+    stopping, 0 in models that have none. An edit changes only the factors around it, so ratios cost :math:`O(k)`.
+
+    :param factors: ``[B] + [S + 1] * (k + 1)``, the table :math:`f` of each member of a batch of models.
+    """
+
+    def __init__(self, factors: Tensor) -> None:
+        self.order = factors.ndim - 2
+        self.boundary = factors.shape[-1] - 1
+        self._size = int((self.boundary + 1) ** (self.order + 1))
+        # Windows that reach over the end by more than one boundary symbol must not count in ratios.
+        impossible = ~context_is_possible(self.boundary, self.order)[..., None]
+        self.values = factors.masked_fill(impossible, 0).reshape(-1).contiguous()
+
+    def __len__(self) -> int:
+        """The number of models ``B``."""
+        return len(self.values) // self._size
+
+    def log_joint(self, tokens: Tensor, rows: Tensor) -> Tensor:
+        """``[R]``, from long ``tokens`` ``[R, T]`` padded with -1 and the members of the batch, long ``[R]``."""
+        base, width = self.boundary + 1, tokens.shape[1]
+        lengths = (tokens != PAD).sum(-1)
+        padded = self._with_boundary(tokens, tokens == PAD, self.order, 1)
+        codes = rows[:, None].expand(-1, width + 1)
+        for offset in range(self.order + 1):
+            codes = codes * base + padded[:, offset : offset + width + 1]
+        behind = torch.arange(width + 1) > lengths[:, None]
+        return self.values[codes].masked_fill(behind, 0).sum(-1)
+
+    def log_ratio(
+        self, sequences: Sequences, edits: Edits, terms: Tensor | None = None, rows: Tensor | None = None
+    ) -> Tensor:
+        """``log p(y) - log p(x)`` of every edit, ``[E]``.
+
+        :param terms: a term for each length from 0 on, ``[longest + 1]``, to be added to ``log p``.
+        :param rows: the member of the batch for each sequence, long ``[N]``; the first one if left out.
+        """
+        parts = [self.values[:0]]
+        for block, before, after in self._windows(sequences, edits):
+            offset = None if rows is None else rows.index_select(0, block.owner) * self._size
+            old, new = self._total(self.values, before, offset), self._total(self.values, after, offset)
+            if terms is not None:
+                own = sequences.lengths.index_select(0, block.owner)
+                old = old + terms.index_select(0, own)
+                new = new + terms.index_select(0, own + block.growth)
+            parts.append(subtract(new, old))
+        return torch.cat(parts)
+
+    def log_ratios(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """``log p(y) - log p(x)`` of every edit under every member of the batch, ``[B, E]``."""
+        tables = self.values.view(-1, self._size)
+        parts = [tables[:, :0]]
+        for _, before, after in self._windows(sequences, edits):
+            parts.append(torch.stack([subtract(self._total(f, after), self._total(f, before)) for f in tables]))
+        return torch.cat(parts, 1)
+
+    def _windows(self, sequences: Sequences, edits: Edits) -> Iterator[tuple[SpliceBlock, Tensor, Tensor]]:
+        """Blocks of edits with the codes of the windows before and after each edit, ``[windows, E]``."""
+        padded = self._with_boundary(sequences.tokens, ~sequences.mask, self.order, self.order)
+        for block in edits.pieces(_PIECE):
+            yield block, *block.codes(padded, self.order, self.order + 1, self.boundary + 1)
+
+    def _total(self, factors: Tensor, codes: Tensor, offset: Tensor | None = None) -> Tensor:
+        """The sum of the factors of the windows of each edit, ``[E]``.
+
+        :param factors: of a window for each code, flat.
+        :param codes: of the windows, ``[windows, E]``.
+        :param offset: where the factors for each edit begin, ``[E]``; at 0 if left out.
+        """
+        total = factors.new_zeros(codes.shape[1])
+        for position, code in enumerate(codes):
+            factor = factors.index_select(0, code if offset is None else code + offset)
+            if position and self.order > 1:
+                # A window of boundaries alone is the stop of an empty sequence if it comes first, else lies behind it.
+                factor = factor.masked_fill(code == self._size - 1, 0)
+            total = total + factor
+        return total
+
+    def _with_boundary(self, tokens: Tensor, padding: Tensor, before: int, behind: int) -> Tensor:
+        filled = tokens.masked_fill(padding, self.boundary)
+        return torch.nn.functional.pad(filled, (before, behind), value=self.boundary)
+
+
+def context_is_possible(boundary: int, order: int) -> Tensor:
+    """Boolean ``[boundary + 1] * order``: whether all boundary symbols of a context come before its other symbols."""
+    possible = torch.ones([boundary + 1] * order, dtype=torch.bool)
+    for axis in range(order - 1):
+        possible.narrow(axis, 0, boundary).narrow(axis + 1, boundary, 1).fill_(False)
+    return possible

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Independent, identically distributed symbols with a law of the length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pyro.distributions import Categorical
+from torch import Tensor
+from torch.distributions import Distribution, constraints
+
+from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.random_numbers import global_random_state
+from pyro_ksd.models.distributions.local import LocalSequence
+from pyro_ksd.models.distributions.log_space import safe_log
+from pyro_ksd.models.distributions.parameter_checks import check_probabilities, check_shape, common_batch, last_size
+from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
+
+
+class IndependentSequence(LocalSequence):
+    r"""Independent symbols; the number of symbols has a law of its own.
+
+    .. math:: p(x) = q(\ell - m) \prod_{i=0}^{\ell-1} \pi(x_i)
+
+    :param probs: ``[*, S]``, the law :math:`\pi` of a symbol.
+    :param length: the law :math:`q`: a distribution over the non-negative integers (Poisson, Geometric, ...), or a
+        tensor ``[*, M + 1]`` of the probabilities of ``0 .. M``.
+    :param minimum: the least length :math:`m`, to which a draw from ``length`` is added.
+    :param max_length: the width of samples; drawing a longer sequence is an error. Left out, it is the longest
+        possible length for a tensor of probabilities, and 1000 for a distribution.
+
+    >>> import pyro.distributions as dist, torch
+    >>> model = IndependentSequence(torch.tensor([0.25, 0.75]), dist.Geometric(torch.tensor(0.5)), minimum=1)
+    >>> model.log_prob(torch.tensor([[-1, -1], [0, -1], [1, 1]])).exp()
+    tensor([0.0000, 0.1250, 0.1406])
+    >>> IndependentSequence(torch.tensor([0.25, 0.75]), torch.tensor([0.0, 0.0, 1.0])).sample().shape
+    torch.Size([2])
+    """
+
+    arg_constraints = {"probs": constraints.simplex}  # noqa: RUF012
+
+    def __init__(
+        self,
+        probs: Tensor,
+        length: Distribution | Tensor,
+        *,
+        minimum: int = 0,
+        max_length: int | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        check_number("minimum", minimum, least=0)
+        size = last_size("probs", probs)
+        check_shape("probs", probs, size)
+        if isinstance(length, Tensor):
+            check_shape("length", length, last_size("length", length))
+            if max_length is None:
+                max_length = max(minimum + length.shape[-1] - 1, 1)
+        if self._validating(validate_args):
+            check_probabilities("probs", probs)
+            if isinstance(length, Tensor):
+                check_probabilities("length", length)
+        distribution = Categorical(logits=safe_log(length)) if isinstance(length, Tensor) else _checked(length)
+        batch_shape = common_batch({"probs": probs.shape[:-1], "length": distribution.batch_shape})
+        self._minimum = minimum
+        self._length = distribution.expand(batch_shape)
+        self._probs = probs.expand((*batch_shape, size)).reshape(-1, size)
+        factors = torch.nn.functional.pad(safe_log(self._probs), (0, 1))
+        super().__init__(factors, 1000 if max_length is None else max_length, batch_shape, validate_args)
+
+    @property
+    def probs(self) -> Tensor:
+        """``batch_shape + [S]``."""
+        return self._expanded(self._probs)
+
+    def _length_terms(self, longest: int) -> Tensor:
+        drawn = torch.arange(longest + 1).double() - self._minimum
+        drawn = drawn.reshape([-1] + [1] * len(self._own_shape))
+        inside = (self._length.support.check(drawn) & (drawn >= 0)).expand((longest + 1, *self._own_shape))
+        terms: Tensor = self._length.log_prob(drawn.where(inside, 0)).masked_fill(~inside, -torch.inf)
+        return terms.to(self._probs.dtype).reshape(longest + 1, -1).T
+
+    def _generate(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        cumulated = cumulative(self._probs)
+        rows = self._flat_rows(shape)
+        with global_random_state(generator):
+            lengths = self._minimum + self._length.expand(shape).sample().long().reshape(-1)
+
+        def step(position: int, alive: Tensor) -> Tensor:
+            return pick(cumulated[rows[alive]], generator).masked_fill(lengths[alive] <= position, PAD)
+
+        return grow(len(rows), self.max_length, step)
+
+
+def _checked(length: Any) -> Any:
+    if isinstance(length, torch.distributions.Categorical):
+        raise ValueError(
+            "length: found a Categorical, which gives lengths of probability 0 a small positive one; "
+            "pass its probabilities as a tensor"
+        )
+    if not isinstance(length, Distribution):
+        raise ValueError(
+            "length: expected a distribution over the non-negative integers or a tensor of the probabilities of "
+            f"0, 1, ..., found {type(length).__name__}"
+        )
+    support: Any = length.support
+    ends = torch.tensor([-1.0, 0.0]).reshape([2] + [1] * len(length.batch_shape))
+    inside = support.check(ends) if support.is_discrete and not length.event_shape else None
+    if inside is None or bool(inside[0].any()) or not bool(inside[1].all()):
+        raise ValueError(
+            f"length: expected a distribution over the integers from 0, found {type(length).__name__} with the support "
+            f"{support} and the event shape {list(length.event_shape)}; pass a tensor of the probabilities of 0, 1, ..."
+        )
+    return length

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's own object with the methods of a model, adapted to the base class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.sequences.container import Sequences
+
+_REQUIRED = ("alphabet_size", "log_joint", "log_ratio")
+
+
+def adapted(model: Any) -> Any:
+    """The model, with the base class if it has the methods of one; anything else is returned unchanged.
+
+    >>> class Shrinking:
+    ...     alphabet_size = 2
+    ...     def log_joint(self, sequences):
+    ...         return -2.0 * sequences.lengths
+    ...     def log_ratio(self, sequences, edits):
+    ...         return -2.0 * (edits.new_lengths(sequences.lengths) - sequences.lengths[edits.owner])
+    >>> isinstance(adapted(Shrinking()), SequenceModel)
+    True
+    """
+    if isinstance(model, SequenceModel) or not all(hasattr(model, name) for name in _REQUIRED):
+        return model
+    return AdaptedModel(model)
+
+
+class AdaptedModel(SequenceModel):
+    """An object with ``alphabet_size``, ``log_joint`` and ``log_ratio``, and what it has of the other methods."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    @property
+    def alphabet_size(self) -> int:
+        return int(self._model.alphabet_size)
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        values: Tensor = self._model.log_joint(sequences)
+        return values
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        values: Tensor = self._model.log_ratio(sequences, edits)
+        return values
+
+    @property
+    def can_draw(self) -> bool:
+        return hasattr(self._model, "draw")
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        if not self.can_draw:
+            return super().draw(num_sequences, generator)
+        drawn: Sequences = self._model.draw(num_sequences, generator)
+        return drawn
+
+    @property
+    def default_neighborhood(self) -> Neighborhood | None:
+        return getattr(self._model, "default_neighborhood", None)
+
+    def check_data(self, sequences: Sequences) -> None:
+        if hasattr(self._model, "check_data"):
+            self._model.check_data(sequences)
+
+    def impossible_sites(self, sequences: Sequences) -> list[str]:
+        if hasattr(self._model, "impossible_sites"):
+            return list(self._model.impossible_sites(sequences))
+        return super().impossible_sites(sequences)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluating log-joints: of many sequences in bounded chunks, and of edited sequences for ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.common.chunk_sizes import EDITED_SEQUENCES, EVALUATED_SEQUENCES
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.sequences.container import Sequences
+
+
+class HasLogJoint(Protocol):
+    """A model, or a batch of models that are evaluated in one call."""
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        """``log p(x)`` up to a constant, ``[N]``; ``[K, N]`` under ``K`` models."""
+
+
+class HasLogJointEach(Protocol):
+    """A batch of models, each of which is asked about sequences of its own."""
+
+    def log_joint_each(self, sequences: Sequences, which: Tensor) -> Tensor:
+        """``log p(x)`` of each sequence under its own model ``which``, ``[N]``."""
+
+
+def evaluated_in_chunks(evaluate: Callable[[Sequences], Tensor], sequences: Sequences) -> Tensor:
+    """The log-joints of all sequences, double ``[N]``, evaluated a chunk of sequences of similar length at a time.
+
+    :param evaluate: the log-joints ``[N]`` of at most ``EVALUATED_SEQUENCES`` sequences.
+    """
+    values = torch.empty(len(sequences), dtype=torch.double)
+    for rows in sequences.lengths.argsort(stable=True).split(EVALUATED_SEQUENCES) if len(sequences) else ():
+        values[rows] = evaluate(sequences[rows].narrowed()).double().cpu()
+    return values
+
+
+def evaluated_ratio(model: HasLogJoint, sequences: Sequences, edits: Edits) -> Tensor:
+    """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, from log-joints; ``[E]`` or ``[K, E]``.
+
+    Every edited sequence is evaluated once, whichever sequences it is a neighbor of.
+    """
+    same = torch.zeros_like(sequences.lengths)
+    return _ratio_in_chunks(lambda found, _: model.log_joint(found), sequences, edits, same)
+
+
+def evaluated_ratio_each(models: HasLogJointEach, sequences: Sequences, edits: Edits, which: Tensor) -> Tensor:
+    """The same for sequences that each have their own model, long ``which [N]``; ``[E]``."""
+    return _ratio_in_chunks(models.log_joint_each, sequences, edits, which)
+
+
+def _ratio_in_chunks(
+    log_joint: Callable[[Sequences, Tensor], Tensor], sequences: Sequences, edits: Edits, which: Tensor
+) -> Tensor:
+    """Builds edited sequences around sequences of similar length, so that little of them is padding."""
+    rank = torch.empty_like(sequences.lengths)
+    rank[sequences.lengths.argsort(stable=True)] = torch.arange(len(rank))
+    indices, parts = [], []
+    for some in rank[edits.owner].argsort(stable=True).split(EDITED_SEQUENCES):
+        index = some.sort().values
+        chosen = edits.select(index)
+        rows = chosen.owner.unique()
+        indices.append(index)
+        parts.append(_ratio(log_joint, sequences[rows].narrowed(), chosen.within(rows), which[rows]))
+    found = torch.cat(parts, -1)
+    return torch.empty_like(found).index_copy_(-1, torch.cat(indices), found)
+
+
+def _ratio(
+    log_joint: Callable[[Sequences, Tensor], Tensor], sequences: Sequences, edits: Edits, which: Tensor
+) -> Tensor:
+    everything = Edits.cat([Edits.identity(sequences), edits])
+    edited, which = everything.apply(sequences), which[everything.owner]
+    first, inverse = distinct(torch.cat([which[:, None], edited.lengths[:, None], edited.tokens], 1))
+    values = log_joint(edited[first], which[first])
+    own, neighbor = inverse[: len(sequences)].index_select(0, edits.owner), inverse[len(sequences) :]
+    return values.index_select(-1, neighbor) - values.index_select(-1, own)
+
+
+def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """A representative of each different row of numbers, long ``[N, C]``.
+
+    :returns: the representatives, long ``[M]``, and for each row the index of its own, long ``[N]``.
+    """
+    # Sorting one number per row is far cheaper than sorting rows; rows of equal numbers are then checked to be equal.
+    generator = torch.Generator().manual_seed(0)
+    factors = torch.randint(-(2**62), 2**62, (rows.shape[1],), generator=generator).mul_(2).add_(1)
+    _, inverse = (rows * factors).sum(1).unique(return_inverse=True)
+    first = _first_rows(inverse)
+    twins = (first[inverse] != torch.arange(len(rows))).nonzero().squeeze(1)
+    if not torch.equal(rows[twins], rows[first[inverse[twins]]]):
+        _, inverse = rows.unique(dim=0, return_inverse=True)
+        first = _first_rows(inverse)
+    return first, inverse
+
+
+def _first_rows(group: Tensor) -> Tensor:
+    """A row of each group, long ``[M]``, from the groups ``0 .. M-1`` of all rows."""
+    size = int(group.max()) + 1 if len(group) else 0
+    return torch.zeros(size, dtype=torch.long).scatter_(0, group, torch.arange(len(group)))

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ready-made fits for the bootstrap of models whose parameters were estimated from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyro
+import torch
+from pyro import poutine
+from pyro.infer import SVI, Trace_ELBO, TraceEnum_ELBO
+from pyro.infer.autoguide import AutoDelta
+from pyro.optim import Adam
+from torch import Tensor
+
+from pyro_ksd.models.distributions.markov import MarkovSequence
+from pyro_ksd.models.fitting.counting import check_pseudocount, fit_markov
+from pyro_ksd.models.programs.call_conventions import convention_of
+from pyro_ksd.models.programs.plate_layout import sample_sites
+from pyro_ksd.models.programs.session_state import params_kept
+from pyro_ksd.sequences.container import Sequences
+
+
+@dataclass(frozen=True)
+class RefitMarkov:
+    """Fits a Markov chain of the model's order by counting, see :func:`~pyro_ksd.models.fit_markov`.
+
+    :param pseudocount: added to each count. With 0, the maximum-likelihood estimate, a chain that was fitted to one
+        data set may call another one impossible; that does not matter here, as every data set has a fit of its own.
+
+    >>> from pyro_ksd import ksd_check
+    >>> data = ["abcab", "bca", "cabca", "ab", "bcabca", "cab"]
+    >>> fitted = fit_markov(data, order=1)
+    >>> check = ksd_check(fitted, data, refit=RefitMarkov(), num_bootstrap=20, progress=False)
+    >>> check["ksd"].attrs["kind"]
+    'refit'
+    """
+
+    pseudocount: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_pseudocount(self.pseudocount)
+
+    def __call__(self, model: MarkovSequence, data: Sequences) -> MarkovSequence:
+        if not isinstance(model, MarkovSequence):
+            raise ValueError(f"model: expected a MarkovSequence to refit, found {type(model).__name__}")
+        return fit_markov(data, model.order, pseudocount=self.pseudocount)
+
+
+@dataclass(frozen=True)
+class RefitSVI:
+    """Fits a program's global sites, and its ``pyro.param`` sites, by stochastic variational inference.
+
+    Gives the medians of the guide. The default guide, ``AutoDelta``, makes it the maximum a posteriori estimate, and
+    the maximum-likelihood estimate for a program that has only ``pyro.param`` sites. The user's parameter store and
+    random state stay as they are.
+
+    :param guide: makes a guide from a program, such as ``AutoDelta`` or ``AutoNormal``; it must have ``median``.
+    :param num_steps: of the optimizer. Take enough for convergence: a fit that stops early is another estimator.
+    :param learning_rate: of Adam.
+    :param seed: of the guide's initial values and draws.
+    """
+
+    guide: Callable[[Callable[..., Any]], Any] = AutoDelta
+    num_steps: int = 300
+    learning_rate: float = 0.05
+    seed: int = 0
+
+    def __call__(self, program: Callable[..., Any], data: Sequences) -> dict[str, Tensor]:
+        arguments = convention_of(program).arguments(data.tokens, data.lengths)
+        with torch.random.fork_rng(), params_kept(), torch.enable_grad():
+            torch.manual_seed(self.seed)
+            pyro.clear_param_store()
+            trace = poutine.trace(program).get_trace(*arguments)
+            latent, enumerated, params = _fitted_sites(trace)
+            _refuse_modules(params)
+            guide: Any = self.guide(poutine.block(program, expose=latent)) if latent else _nothing
+            elbo = TraceEnum_ELBO() if enumerated else Trace_ELBO()
+            svi = SVI(program, guide, Adam({"lr": self.learning_rate}), elbo)
+            for _ in range(self.num_steps):
+                svi.step(*arguments)
+            medians = guide.median(*arguments) if latent else {}
+            learned = {name: pyro.param(name) for name in params}
+        return {name: value.detach().clone() for name, value in {**medians, **learned}.items()}
+
+
+def _fitted_sites(trace: poutine.Trace) -> tuple[list[str], list[str], list[str]]:
+    """The names of the latent sites, of the enumerated ones among the others, and of the ``pyro.param`` sites."""
+    unobserved = [(name, site) for name, site in sample_sites(trace) if not site["is_observed"]]
+    enumerated = [name for name, site in unobserved if site["infer"].get("enumerate")]
+    params = [name for name, site in trace.nodes.items() if site["type"] == "param"]
+    return [name for name, _ in unobserved if name not in enumerated], enumerated, params
+
+
+def _refuse_modules(params: list[str]) -> None:
+    inside = [name for name in params if "$$$" in name]
+    if inside:
+        raise ValueError(
+            f"refit: found the parameters {inside[:3]} of a pyro.module, which training would change in place; write a "
+            "function refit(model, data) that trains a copy of the network and gives a program with it"
+        )
+
+
+def _nothing(*arguments: Any) -> None:
+    """The guide of a program without latent sites."""

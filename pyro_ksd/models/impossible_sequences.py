@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sequences to which a model gives probability zero: no test is needed to see that the model is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.sequences.container import Sequences
+
+_SHOWN = 3  # sequences in a message
+
+
+@dataclass(frozen=True, eq=False)
+class ImpossibleSequences:
+    """The sequences of a data set to which a model gives probability zero.
+
+    :ivar rows: long ``[M]``, ascending.
+    :ivar message: how many there are and the first of them, in words; ``""`` if there are none.
+    :ivar log_joint: ``[N]``, the log-joints of all sequences.
+    """
+
+    rows: Tensor
+    message: str
+    log_joint: Tensor
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def others(self) -> Tensor:
+        """Boolean ``[N]``, true for the sequences that are possible."""
+        return torch.ones(len(self.log_joint), dtype=torch.bool).index_fill_(0, self.rows, False)
+
+
+def find_impossible(model: SequenceModel, sequences: Sequences, log_joint: Tensor | None = None) -> ImpossibleSequences:
+    """The sequences to which the model gives probability zero.
+
+    :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.
+    :raises ValueError: if the model gives NaN to a sequence.
+
+    >>> from pyro_ksd.models import MarkovSequence
+    >>> always_a = MarkovSequence.from_transitions(torch.tensor([1.0, 0.0]), torch.eye(2), stop=0.5)
+    >>> print(find_impossible(always_a, Sequences.of(["a", "ab", "aa"])).message)
+    the model gives probability zero to 1 of 3 sequences: sequence 1, ['a', 'b']. It cannot have made them
+    """
+    log_joint = model.log_joint(sequences) if log_joint is None else log_joint
+    bad = log_joint.isnan().nonzero().squeeze(1)
+    if len(bad):
+        raise ValueError(
+            f"expected a log-probability for every sequence, found NaN for {_shown(model, sequences, bad)}; "
+            "the model gives NaN there"
+        )
+    rows = (log_joint == -torch.inf).nonzero().squeeze(1)
+    message = ""
+    if len(rows):
+        message = (
+            f"the model gives probability zero to {len(rows)} of {len(sequences)} sequences: "
+            f"{_shown(model, sequences, rows)}. It cannot have made them"
+        )
+    return ImpossibleSequences(rows, message, log_joint)
+
+
+def check_possible(model: SequenceModel, sequences: Sequences, log_joint: Tensor | None = None) -> None:
+    """Checks that the model gives every sequence a positive probability.
+
+    :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.
+    :raises ValueError: naming the sequences to which it does not.
+    """
+    found = find_impossible(model, sequences, log_joint)
+    if len(found):
+        raise ValueError(f"{found.message}: widen the model, or leave them out")
+
+
+def _shown(model: SequenceModel, sequences: Sequences, rows: Tensor) -> str:
+    """The first few of some sequences, with the sites that are to blame if the model can name them."""
+    shown = []
+    for row in rows[:_SHOWN].tolist():
+        only = sequences[row : row + 1]
+        [site] = model.for_rows(row).impossible_sites(only)
+        shown.append(f"sequence {row}, {only.to_lists()[0]}{f', at site {site}' if site else ''}")
+    return f"{'; '.join(shown)}{'; ...' if len(rows) > len(shown) else ''}"

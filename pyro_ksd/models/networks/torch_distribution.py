@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's own distribution over padded sequences."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from pyro_ksd.common.random_numbers import drawn_seed
+from pyro_ksd.models.base import SequenceModel, check_alphabet_size
+from pyro_ksd.models.distributions.sampling import PAD
+from pyro_ksd.models.evaluation import evaluated_in_chunks
+from pyro_ksd.models.programs.session_state import isolated
+from pyro_ksd.sequences.container import Sequences
+
+
+class TorchDistributionModel(SequenceModel):
+    """A distribution whose events are sequences, long ``[T]`` filled with -1 after the end.
+
+    ``log_prob`` takes values ``[N, T]`` of any width ``T`` and gives ``[N]``; ``sample``, which the parametric
+    bootstrap needs, gives such values.
+    """
+
+    def __init__(self, distribution: Distribution, alphabet_size: int) -> None:
+        self._alphabet_size = alphabet_size
+        if distribution.batch_shape or len(distribution.event_shape) != 1:
+            raise ValueError(
+                "expected one distribution over padded sequences (batch_shape [] and event_shape [T]), found "
+                f"{type(distribution).__name__} with batch_shape {list(distribution.batch_shape)} and event_shape "
+                f"{list(distribution.event_shape)}"
+            )
+        self._distribution = distribution
+
+    @property
+    def alphabet_size(self) -> int:
+        return self._alphabet_size
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        check_alphabet_size(self, sequences)
+        return evaluated_in_chunks(self._evaluate, sequences)
+
+    def _evaluate(self, sequences: Sequences) -> Tensor:
+        with isolated(validate=False):
+            values: Tensor = self._distribution.log_prob(sequences.padded(PAD))
+        if values.shape != (len(sequences),):
+            raise ValueError(
+                f"log_prob: expected [{len(sequences)}] values for {len(sequences)} padded sequences "
+                f"[{len(sequences)}, {sequences.width}], found {list(values.shape)}"
+            )
+        return values
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        """Independent sequences from the distribution, with the random state untouched."""
+        with isolated(validate=False, seed=drawn_seed(generator)):
+            value = self._distribution.sample(torch.Size([num_sequences]))
+        return Sequences.of(value.long(), self.alphabet_size, pad=PAD)

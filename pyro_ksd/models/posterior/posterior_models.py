@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One model for each posterior draw of a program's global parameters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.model_batch import ModelBatch, ModelList
+from pyro_ksd.models.posterior.program_batch import ProgramBatch
+from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws
+from pyro_ksd.models.posterior.table_batch import TableBatch
+from pyro_ksd.models.programs.call_conventions import called_with, convention_of, is_loop
+from pyro_ksd.models.programs.global_sites import bind, parameter_shapes
+from pyro_ksd.models.programs.loop import LoopProgram
+from pyro_ksd.models.programs.validation import check_program
+from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate
+from pyro_ksd.sequences.container import Sequences
+
+
+class PosteriorModels:
+    """The models that a program becomes under posterior draws of its global parameters.
+
+    :param program: a Pyro program that can generate sequences.
+    :param data: the sequences that the program is for.
+    :param posterior: the draws, in any form that
+        :func:`~pyro_ksd.models.posterior.pyro_posteriors.posterior_draws` takes.
+    :param num_draws: how many draws to take from a guide, and of others at most, at even distances.
+    :param order: see :func:`~pyro_ksd.models.as_model`.
+    :ivar alphabet_size: the number of symbols ``S``.
+    :ivar num_chains: the number of chains that the draws come from.
+    :ivar values: ``[D, ...]`` by name, the draws of all chains one after the other.
+    """
+
+    def __init__(
+        self, program: Any, data: Sequences, posterior: Any, *, num_draws: int = 200, order: int | None = None
+    ) -> None:
+        if not callable(program) or isinstance(adapted(program), Distribution | SequenceModel):
+            raise ValueError(
+                f"posterior: expected a Pyro program with global sample sites to pass the draws to, found "
+                f"{type(program).__name__}, which has its own parameters"
+            )
+        self.alphabet_size = data.alphabet_size
+        self._program = program
+        arguments = () if is_loop(program) else convention_of(program).arguments(data.tokens, data.lengths)
+        with called_with(program, arguments, data.alphabet_size):
+            shapes = parameter_shapes(program, *arguments)
+        found = posterior_draws(posterior, shapes, *arguments, num_draws=num_draws)
+        if not found:
+            raise ValueError(f"posterior: expected draws of some of the sites {sorted(shapes)}, found none")
+        self.num_chains, length = next(iter(found.values())).shape[:2]
+        chosen = torch.linspace(0, length - 1, min(length, max(1, num_draws // self.num_chains))).round().long()
+        self.values = {name: value[:, chosen].flatten(0, 1) for name, value in found.items()}
+        if len(self) > 1 and all(value.eq(value[:1]).all() for value in self.values.values()):
+            warnings.warn(
+                f"posterior: expected draws that differ, found {len(self)} times the same point; pass one point as "
+                "parameters=, and see refit= if it was fitted to these data",
+                UserWarning,
+                stacklevel=4,
+            )
+        self._base = None if is_loop(program) else VectorizedProgram(program, data, self._point(0))
+        if self._base is not None:
+            check_program(self._base, data)
+            if not self._base.can_draw:
+                raise ValueError(
+                    "posterior: expected a program that can generate the replicated data, found one without the "
+                    "parameter num_sequences; let it draw num_sequences sequences where it is given none"
+                )
+        # One table shows whether the program is of that order; neither it nor its warning is needed for each draw.
+        self._order = order if order is not None and TabulatedModel(self._plain(0), order, data).is_local else None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    def __getitem__(self, index: int) -> SequenceModel:
+        """The model under one draw."""
+        plain = self._plain(index)
+        return plain if self._order is None else TabulatedModel(plain, self._order)
+
+    def __iter__(self) -> Iterator[SequenceModel]:
+        """The models, one for each draw."""
+        return (self[index] for index in range(len(self)))
+
+    @cached_property
+    def batch(self) -> ModelBatch:
+        """The models, evaluated in one call."""
+        programs: ModelBatch
+        if self._base is None:
+            programs = ModelList([self._plain(index) for index in range(len(self))])
+        else:
+            programs = ProgramBatch(self._base, self.values)
+        if self._order is None:
+            return programs
+        return TableBatch(tabulate(programs.log_joint, self.alphabet_size, self._order))
+
+    def parts(self, size: int) -> Iterator[PosteriorModels]:
+        """The draws in parts of at most ``size``."""
+        for begin in range(0, len(self), size):
+            part = copy(self)
+            part.__dict__.pop("batch", None)
+            part.values = {name: value[begin : begin + size] for name, value in self.values.items()}
+            yield part
+
+    def draw(self, num_sequences: int, generator: torch.Generator) -> Sequences:
+        """Data sets of ``num_sequences`` sequences, one from each model, one after the other."""
+        return Sequences.cat([self._plain(index).draw(num_sequences, generator) for index in range(len(self))])
+
+    def stacked(self, size: int) -> StackedModels:
+        """The model of data sets of ``size`` sequences, one for each draw, that follow each other."""
+        return StackedModels(self, size)
+
+    def _point(self, index: int) -> dict[str, Tensor]:
+        return {name: value[index] for name, value in self.values.items()}
+
+    def _plain(self, index: int) -> VectorizedProgram | LoopProgram:
+        if self._base is None:
+            return LoopProgram(bind(self._program, self._point(index)), self.alphabet_size)
+        return self._base.at(self._point(index))
+
+
+@dataclass(frozen=True, eq=False)
+class StackedModels(SequenceModel):
+    """The model of data sets that follow each other, each under its own draw.
+
+    :param models: the models, one for each draw.
+    :param size: the number of sequences in each data set.
+    :param begin: the row of the data from which on the model is asked.
+    """
+
+    models: PosteriorModels
+    size: int
+    begin: int = 0
+
+    @property
+    def alphabet_size(self) -> int:
+        return self.models.alphabet_size
+
+    def for_rows(self, begin: int) -> StackedModels:
+        return replace(self, begin=self.begin + begin)
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        return self.models.batch.log_joint_each(sequences, self._which(sequences))
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        return self.models.batch.log_ratio_each(sequences, edits, self._which(sequences))
+
+    def impossible_sites(self, sequences: Sequences) -> list[str]:
+        which = self._which(sequences).tolist()
+        return [self.models[draw].impossible_sites(sequences[row : row + 1])[0] for row, draw in enumerate(which)]
+
+    def _which(self, sequences: Sequences) -> Tensor:
+        """The draw of each sequence, long ``[N]``."""
+        return (self.begin + torch.arange(len(sequences))) // self.size

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Posterior draws from the objects in which Pyro has them: ``MCMC``, ``Predictive``, guides, draws by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from pyro import poutine
+from pyro.infer import MCMC, Predictive
+from torch import Tensor
+
+from pyro_ksd.models.programs.global_sites import Shapes, check_names
+from pyro_ksd.models.programs.plate_layout import sample_sites
+from pyro_ksd.models.programs.session_state import isolated
+
+
+def posterior_draws(source: Any, shapes: Shapes, *arguments: Any, num_draws: int = 100) -> dict[str, Tensor]:
+    """Posterior draws as ``[chains, draws, ...]`` tensors by name; draws that do not tell chains are one chain.
+
+    :param source: draws by name (from ``MCMC.get_samples()``, with or without ``group_by_chain``, or from
+        ``Predictive``), an ``MCMC`` object after its run, a ``Predictive``, or a guide.
+    :param shapes: what :func:`parameter_shapes` gave.
+    :param arguments: the program's arguments, for a guide or a ``Predictive`` to run with.
+    :param num_draws: how many draws to take from a guide.
+    :raises ValueError: naming a site that is missing, unknown or of another shape.
+    """
+    if isinstance(source, Mapping):
+        drawn = dict(source)
+    elif isinstance(source, MCMC):
+        drawn = _samples_of(source)
+    elif callable(source):
+        predictive = source if isinstance(source, Predictive) else Predictive(source, num_samples=num_draws)
+        with isolated(validate=False, seed=0):
+            drawn = predictive(*arguments)
+        drawn = {name: value for name, value in drawn.items() if name in shapes}
+    else:
+        raise ValueError(
+            f"posterior: expected draws by name, an MCMC object, a Predictive or a guide, found {type(source).__name__}"
+        )
+    check_names(drawn, shapes)
+    draws = {name: _as_draws(name, torch.as_tensor(value), shapes[name]) for name, value in drawn.items()}
+    leading = {name: list(value.shape[:2]) for name, value in draws.items()}
+    if len({tuple(sizes) for sizes in leading.values()}) > 1:
+        raise ValueError(f"posterior: expected the same number of chains and draws for all sites, found {leading}")
+    return draws
+
+
+def _samples_of(mcmc: MCMC) -> dict[str, Tensor]:
+    if mcmc._samples is None:
+        raise ValueError("posterior: expected an MCMC object after its run, found no draws; call mcmc.run(...) first")
+    return dict(mcmc.get_samples(group_by_chain=True))
+
+
+def chained_draws(
+    source: Any, *arguments: Any, num_draws: int = 1000, group_by_chain: bool = False
+) -> dict[str, Tensor]:
+    """Posterior draws as ``[chains, draws, ...]`` tensors by name; those of a guide are one chain.
+
+    :param source: as for :func:`posterior_draws`; of a ``Predictive``, the draws that it predicts from.
+    :param arguments: the program's arguments, for a guide to run with.
+    :param num_draws: how many draws to take from a guide.
+    :param group_by_chain: whether draws given by name have a dimension of chains before that of the draws.
+    :raises ValueError: for an ``MCMC`` object before its run, and for draws that differ in number.
+    """
+    if isinstance(source, Predictive) and source.guide is None:
+        source = source.posterior_samples
+    if isinstance(source, MCMC):
+        return _samples_of(source)
+    if not isinstance(source, Mapping):
+        shapes = _latent_shapes(source.guide if isinstance(source, Predictive) else source, *arguments)
+        return posterior_draws(source, shapes, *arguments, num_draws=num_draws)
+    draws = {name: torch.as_tensor(value) for name, value in source.items()}
+    draws = draws if group_by_chain else {name: value[None] for name, value in draws.items()}
+    leading = {name: list(value.shape[:2]) for name, value in draws.items()}
+    if len({tuple(sizes) for sizes in leading.values()}) != 1 or any(len(sizes) < 2 for sizes in leading.values()):
+        raise ValueError(f"posterior: expected the same number of chains and draws for all sites, found {leading}")
+    return draws
+
+
+def divergences(source: Any) -> Tensor | None:
+    """Which draws of an ``MCMC`` object diverged, ``[chains, draws]``; ``None`` if there is nothing that says so."""
+    # MCMC.diagnostics() would compute R-hat too, which fails for fewer than four draws.
+    found = source._diagnostics if isinstance(source, MCMC) else [None]
+    if any(chain is None or "divergences" not in chain for chain in found):
+        return None
+    diverging = torch.zeros(len(found), source.num_samples, dtype=torch.bool)
+    for row, chain in zip(diverging, found, strict=True):
+        row[chain["divergences"]] = True
+    return diverging
+
+
+def _latent_shapes(guide: Any, *arguments: Any) -> Shapes:
+    """The shapes of what a guide draws for the model, without its own auxiliary sites."""
+    if not callable(guide):
+        return {}
+    with isolated(validate=False, seed=0):
+        trace = poutine.trace(guide).get_trace(*arguments)
+    return {name: site["value"].shape for name, site in sample_sites(trace) if not site["infer"].get("is_auxiliary")}
+
+
+def _as_draws(name: str, value: Tensor, shape: torch.Size) -> Tensor:
+    """``[C, D, *shape]`` from draws with or without a dimension of chains, and with or without singleton dimensions."""
+    for leading in (1, 2):  # draws, or chains and draws
+        rest = value.shape[leading:]
+        if value.ndim >= leading and [n for n in rest if n != 1] == [n for n in shape if n != 1]:
+            if leading == 2 and len(rest) < len(shape):
+                continue
+            return value.reshape(*([1] if leading == 1 else []), *value.shape[:leading], *shape)
+    raise ValueError(
+        f"posterior: site {name!r} has draws of shape {list(value.shape)}, expected [draws, {_listed(shape)}] or "
+        f"[chains, draws, {_listed(shape)}]"
+    )
+
+
+def _listed(shape: torch.Size) -> str:
+    return ", ".join(map(str, shape)) or "nothing more"

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a program takes sequences, and how it returns them when asked to generate."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from pyro.nn import PyroModule
+from torch import Tensor
+
+from pyro_ksd.models.distributions.sampling import PAD
+
+
+class Convention(ABC):
+    """How a program takes sequences, and how it returns them when asked to generate."""
+
+    arity: int
+    """How many arguments there are."""
+
+    @abstractmethod
+    def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        """The program's arguments, from tokens ``[N, T]`` with any filling behind the end and lengths ``[N]``."""
+
+    @abstractmethod
+    def returned(self, value: Any, count: int) -> tuple[Tensor, Tensor]:
+        """Tokens ``[N, T]`` and lengths ``[N]`` from what the program returned."""
+
+
+class TokensAndLengths(Convention):
+    """``model(sequences, lengths)``: long ``[N, T]`` with any symbol behind the end, and long ``[N]``."""
+
+    arity = 2
+
+    def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        return tokens, lengths
+
+    def returned(self, value: Any, count: int) -> tuple[Tensor, Tensor]:
+        pair = isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(v, Tensor) for v in value)
+        if not pair or value[0].ndim != 2 or len(value[0]) != count or value[1].shape != (count,):
+            raise ValueError(
+                f"the program was asked for {count} sequences (num_sequences={count}) and returned {_shown(value)}, "
+                f"expected (sequences, lengths) of shapes [{count}, T] and [{count}]; end it with: "
+                "return sequences, lengths"
+            )
+        tokens, lengths = _whole(value[0]), _whole(value[1])
+        alive = (lengths < 0) | (lengths > tokens.shape[1])
+        if alive.any():
+            raise ValueError(
+                f"{int(alive.sum())} of {count} generated sequences were still alive after {tokens.shape[1]} steps "
+                "(their lengths are outside of what was generated); let the program run on until all have stopped"
+            )
+        return tokens, lengths
+
+
+class PaddedTokens(Convention):
+    """``model(x)``: long ``[N, T]``, filled with -1 behind the end."""
+
+    arity = 1
+
+    def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        behind = torch.arange(tokens.shape[1]) >= lengths[:, None]
+        return (tokens.masked_fill(behind, PAD),)
+
+    def returned(self, value: Any, count: int) -> tuple[Tensor, Tensor]:
+        if not isinstance(value, Tensor) or value.ndim != 2 or len(value) != count:
+            raise ValueError(
+                f"the program was asked for {count} sequences (num_sequences={count}) and returned {_shown(value)}, "
+                f"expected a tensor [{count}, T] filled with -1 behind the end; end it with: return x"
+            )
+        return _whole(value), (value != PAD).sum(1)
+
+
+def _whole(numbers: Tensor) -> Tensor:
+    """Numbers that a program generated, as integers."""
+    if numbers.is_floating_point() and not numbers.equal(numbers.round()):
+        raise ValueError(
+            f"expected codes and lengths from the program, found {numbers[numbers != numbers.round()][0].item():g}; "
+            "generate integers"
+        )
+    return numbers.long()
+
+
+def convention_of(program: Callable[..., Any]) -> Convention:
+    """The convention of a program, from the number of sequence arguments it takes.
+
+    :raises ValueError: if it takes none, or more than two.
+    """
+    parameters = inspect.signature(function_of(program)).parameters.values()
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [p.name for p in positional if p.name != "num_sequences"]
+    required = [p.name for p in positional if p.default is p.empty]
+    if len(names) == 1:
+        return PaddedTokens()
+    if len(names) >= 2 and len(required) <= 2:
+        return TokensAndLengths()
+    raise ValueError(
+        f"expected a program model(sequences, lengths), model(x) or, for one sequence at a time, model(), found the "
+        f"parameters {[p.name for p in positional]}"
+    )
+
+
+def function_of(program: Callable[..., Any]) -> Callable[..., Any]:
+    """The function whose signature says how the program is called."""
+    return program.forward if isinstance(program, torch.nn.Module) else program
+
+
+def generates(program: Callable[..., Any]) -> bool:
+    """Whether a program can be asked for sequences, with ``num_sequences=N``."""
+    return "num_sequences" in inspect.signature(function_of(program)).parameters
+
+
+def is_loop(program: Callable[..., Any]) -> bool:
+    """Whether a program makes one sequence at a time: it takes no arguments."""
+    return not inspect.signature(function_of(program)).parameters
+
+
+@contextmanager
+def called_with(program: Callable[..., Any], arguments: Sequence[Tensor], alphabet_size: int) -> Iterator[None]:
+    """Adds to an error of a program what it was called with, if anything."""
+    try:
+        yield
+    except Exception as error:
+        if arguments:
+            names, more = "sequences, lengths", ", and the lengths"
+            if len(arguments) == 1:
+                names, more = "x", ", filled with -1 behind the ends"
+            error.add_note(
+                f"The program was called as program({names}) with the codes 0..{alphabet_size - 1} of the symbols, "
+                f"long {list(arguments[0].shape)}{more}."
+            )
+        if isinstance(program, torch.nn.Module) and not isinstance(program, PyroModule):
+            error.add_note(
+                "It is a torch module, not a Pyro program: for a network that gives the logits of the next symbol see "
+                "pyro_ksd.models.AutoregressiveModel."
+            )
+        raise
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor {list(value.shape)}"
+    if isinstance(value, tuple | list):
+        return f"{type(value).__name__} of {len(value)}: {', '.join(_shown(v) for v in value[:3])}"
+    return "nothing" if value is None else type(value).__name__

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a vectorized program says of the empty sequence, for which most of its sites are masked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.models.programs.plate_layout import is_enumerated
+from pyro_ksd.models.programs.site_scores import Sites
+
+
+def beside_another(alphabet_size: int) -> tuple[Tensor, Tensor]:
+    """The empty sequence with different paddings, and one symbol beside it, so that the program has a step to do.
+
+    :returns: tokens, long ``[F, 2, 1]`` with ``F`` paddings, and lengths, long ``[2]``.
+    """
+    paddings = torch.arange(min(2, alphabet_size))
+    return paddings[:, None, None].expand(-1, 2, 1), torch.tensor([0, 1])
+
+
+def is_defined(by_padding: Sequence[Sites], dim: int) -> bool:
+    """Whether some site gives the empty sequence a probability, and no such site reads its padding.
+
+    :param by_padding: the sites inside the plate of the sequences, for each padding; the empty sequence comes first.
+    :param dim: of the plate, counted from the right.
+    """
+    counted = [
+        [site for _, site in sites if not is_enumerated(site) and _counts_for_first(site, dim)] for sites in by_padding
+    ]
+    values = [[_first_value(site, dim) for site in sites] for sites in counted]
+    return bool(counted[0]) and all(a.equal(b) for a, b in zip(values[0], values[-1], strict=True))
+
+
+def _counts_for_first(site: dict[str, Any], dim: int) -> bool:
+    """Whether a site is not masked for the first sequence."""
+    mask = site["mask"]
+    if mask is None or isinstance(mask, bool):
+        return mask is not False
+    whole = mask.expand(torch.broadcast_shapes(mask.shape, site["fn"].batch_shape))
+    return bool(whole.movedim(dim, 0)[0].any())
+
+
+def _first_value(site: dict[str, Any], dim: int) -> Tensor:
+    """The value of a site for the first sequence."""
+    fn, value = site["fn"], site["value"]
+    event = value.shape[value.ndim - fn.event_dim :]  # not fn.event_shape: sequences may be narrower than that
+    whole: Tensor = value.expand(*fn.batch_shape, *event)
+    return whole.movedim(dim - fn.event_dim, 0)[0]

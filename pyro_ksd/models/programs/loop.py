@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pyro programs that make one sequence in a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from pyro.params.param_store import ParamStoreDict
+from torch import Tensor
+
+from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.models.base import SequenceModel, check_alphabet_size
+from pyro_ksd.models.evaluation import evaluated_in_chunks
+from pyro_ksd.models.programs.loop_runs import DrawnRun
+from pyro_ksd.models.programs.loop_scoring import LoopScoring
+from pyro_ksd.models.programs.loop_site_names import SiteNames
+from pyro_ksd.models.programs.session_state import all_seeded, params_kept, unvalidated
+from pyro_ksd.sequences.container import Sequences
+
+
+class LoopProgram(SequenceModel):
+    r"""A Pyro program without arguments that makes one sequence, symbol after symbol, in a loop.
+
+    The program samples its symbols at the sites ``x_0, x_1, ...`` and decides at sites ``stop_0, stop_1, ...``
+    (Bernoulli, 1 for stop) whether the sequence is over, before or after each symbol. With the observed sites ``o`` of
+    the program, among them every ``pyro.factor``,
+
+    .. math:: \log p(x) = \sum_t \log p(x_t \mid \ldots) + \sum_t \log p(\mathrm{stop}_t \mid \ldots)
+              + \sum_o \log p(o \mid \ldots)
+
+    For a sequence of ``l`` symbols, a stop site is 0 as long as symbols are missing and 1 once all ``l`` are there.
+
+    * A program that asks for another symbol without having asked whether to stop, or that ends with symbols missing,
+      cannot make the sequence: ``-inf``.
+    * A program may end by a rule of its own, such as a maximal length. Where it then ends whatever the last stop site
+      says, both values of that site are summed over.
+    * A program that goes on after a stop site said 1 is an error, since the sequence does not tell its stop sites.
+
+    Global parameters need a value (``pyro.condition``, ``pyro.param``, ``pyro.module``). Sample them before the loop,
+    so that their own log-probabilities are the same for all sequences. Parameters that the program initializes itself
+    are kept by the model and stay out of the parameter store. ``pyro.poutine.scale`` is ignored.
+
+    Sequences of one length run at once under :func:`torch.func.vmap`. A program whose control flow depends on the
+    symbols (``.item()``, ``int(x)``, ``if x == 3``) runs once a sequence instead, far slower; a warning says so.
+
+    :param program: a callable without arguments; what it returns is ignored.
+    :param alphabet_size: the number of symbols ``S``; the sites of the symbols have the values ``0 .. S-1``.
+    :param symbol_site: the name of the sites of the symbols, with ``{}`` for the step, counted from 0.
+    :param stop_site: the name of the stop sites, with ``{}`` for the step.
+    :param max_length: drawing a longer sequence is an error.
+
+    >>> import pyro.distributions as dist
+    >>> def program():
+    ...     probs, stop, t = torch.tensor([0.5, 0.5]), False, 0
+    ...     while not stop:
+    ...         x = pyro.sample(f"x_{t}", dist.Categorical(probs))
+    ...         stop = pyro.sample(f"stop_{t}", dist.Bernoulli(0.2))
+    ...         probs, t = torch.tensor([[0.9, 0.1], [0.4, 0.6]])[x], t + 1
+    >>> model = LoopProgram(program, alphabet_size=2)
+    >>> model.log_joint(Sequences.of([[0], [0, 1], []], alphabet=2)).exp()
+    tensor([0.1000, 0.0080, 0.0000], dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        program: Callable[[], Any],
+        alphabet_size: int,
+        *,
+        symbol_site: str = "x_{}",
+        stop_site: str = "stop_{}",
+        max_length: int = 10_000,
+    ) -> None:
+        if not callable(program):
+            raise ValueError(f"program: expected a callable without arguments, found {type(program).__name__}")
+        check_number("alphabet_size", alphabet_size, least=1)
+        check_number("max_length", max_length, least=1)
+        self.max_length = max_length
+        self._alphabet_size = alphabet_size
+        self._program = program
+        self._names = SiteNames(symbol_site, stop_site)
+        self._params = ParamStoreDict()
+        self._scoring = LoopScoring(program, alphabet_size, self._names, self._params)
+
+    @property
+    def alphabet_size(self) -> int:
+        return self._alphabet_size
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        check_alphabet_size(self, sequences)
+        return evaluated_in_chunks(self._evaluate, sequences)
+
+    def _evaluate(self, sequences: Sequences) -> Tensor:
+        values = torch.empty(len(sequences), dtype=torch.double)
+        with torch.no_grad(), params_kept():
+            for length in sequences.lengths.unique().tolist():
+                rows = (sequences.lengths == length).nonzero().squeeze(1)
+                values[rows] = self._scoring.of_one_length(sequences.tokens[rows, :length])
+        return values
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        """Independent sequences, from forward runs of the program.
+
+        With a generator, no global random state (torch, numpy, ``random``) is used or changed.
+        """
+        check_number("num_sequences", num_sequences, least=1)
+        seeding = nullcontext() if generator is None else all_seeded(generator)
+        with torch.no_grad(), params_kept(), seeding:
+            rows = [self._forward()]
+            with unvalidated():
+                rows += [self._forward() for _ in range(num_sequences - 1)]
+        return Sequences.of(rows, self.alphabet_size)
+
+    def _forward(self) -> list[int]:
+        run = DrawnRun(self._names, self._params, self.alphabet_size, self.max_length)
+        with run:
+            self._program()
+        return run.drawn

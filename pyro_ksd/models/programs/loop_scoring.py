@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log-joints of sequences under a loop program: many at once where the program allows it, else one by one."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from pyro.params.param_store import ParamStoreDict
+from torch import Tensor
+
+from pyro_ksd.models.programs.loop_scoring_runs import (
+    AccumulatedRun,
+    CannotMakeSequence,
+    CheckedRun,
+    ConditionedRun,
+)
+from pyro_ksd.models.programs.loop_site_names import SiteNames
+from pyro_ksd.models.programs.session_state import unvalidated, without_randomness
+
+
+class LoopScoring:
+    """Scores sequences by running a program conditioned on their symbols and stops.
+
+    Sequences of one length run at once under :func:`torch.func.vmap`, until a program is found that cannot be
+    vectorized. Each such run is compared with a plain one, which checks every site.
+
+    :param program: a callable without arguments.
+    :param alphabet_size: the number of symbols ``S``.
+    :param names: the names of the sites of symbols and stops.
+    :param params: where the parameters go that the program initializes itself.
+    """
+
+    def __init__(
+        self, program: Callable[[], Any], alphabet_size: int, names: SiteNames, params: ParamStoreDict
+    ) -> None:
+        self._program = program
+        self._alphabet_size = alphabet_size
+        self._names = names
+        self._params = params
+        self._dtypes: dict[str, torch.dtype] = {}
+        self._ends_anyway: dict[int, bool] = {}  # by length, for programs that are vectorized
+        self._vectorizes = True
+
+    def of_one_length(self, tokens: Tensor) -> Tensor:
+        """``log p``, double ``[B]``, of sequences of one length, long ``[B, l]``."""
+        length, expected = tokens.shape[1], None
+        if length not in self._ends_anyway:
+            expected = self._first_look(tokens[0])
+        if not self._vectorizes:
+            return self._one_by_one(tokens)
+        try:
+            values = self._vectorized(tokens)
+        except Exception as error:  # whatever vmap cannot do; a mistake of the user's comes again in the plain run
+            values = self._one_by_one(tokens)
+            self._give_up(str(error))
+            return values
+        suspect = (~(values < torch.inf)).nonzero().squeeze(1)
+        values[suspect] = self._one_by_one(tokens[suspect])
+        if expected is not None and not math.isclose(values[0], expected, rel_tol=1e-4, abs_tol=1e-4):
+            self._give_up(f"a vectorized run gave log p = {float(values[0]):.6g} where a plain run gave {expected:.6g}")
+            return self._one_by_one(tokens)
+        return values
+
+    def _give_up(self, reason: str) -> None:
+        self._vectorizes = False
+        warnings.warn(
+            f"the program cannot be vectorized ({reason.splitlines()[0]}); from now on it runs once a sequence, which "
+            "is far slower. To vectorize it, use tensors in place of control flow that depends on the symbols: "
+            "torch.where(x == 3, a, b) for `if x == 3`, a tensor table[x] for a list or int(x), no x.item()",
+            UserWarning,
+            stacklevel=2,
+        )
+
+    def _first_look(self, tokens: Tensor) -> float:
+        """``log p`` of the first sequence of its length, long ``[l]``, with a check of how the program stops."""
+        with unvalidated():  # the checks of the plain run name the site
+            value = self._single(tokens)
+        # What follows an impossible symbol may be nonsense, which is not to be validated.
+        with unvalidated() if value == -math.inf else nullcontext():
+            run = self._conditioned(tokens, stop=False)
+            anyway = self._ends(run)
+            if run.first_stop is not None:
+                # A program that heeds no stop before some minimal length is found here, at its first chance to stop.
+                self._ends(self._conditioned(tokens[: run.first_stop], stop=True))
+        self._ends_anyway[len(tokens)] = anyway
+        return value
+
+    def _one_by_one(self, tokens: Tensor) -> Tensor:
+        with unvalidated():
+            values = [self._single(row) for row in tokens]
+        return torch.tensor(values, dtype=torch.double)
+
+    def _single(self, tokens: Tensor) -> float:
+        """``log p`` of one sequence, long ``[l]``, by plain runs that check every site."""
+        value = self._checked(tokens, stop=True)
+        if self._ends(self._conditioned(tokens, stop=False)):
+            value = float(np.logaddexp(value, self._checked(tokens, stop=False)))
+        return value
+
+    def _checked(self, tokens: Tensor, stop: bool) -> float:
+        run = CheckedRun(self._names, self._params, self._dtypes, tokens.unbind(), stop)
+        return run.total if self._ends(run) else -math.inf
+
+    def _conditioned(self, tokens: Tensor, stop: bool) -> ConditionedRun:
+        return ConditionedRun(self._names, self._params, self._dtypes, tokens.unbind(), stop)
+
+    def _ends(self, run: ConditionedRun) -> bool:
+        """Whether the program ends with all symbols of the sequence and no other."""
+        with without_randomness(self._params):
+            try:
+                with run:
+                    self._program()
+            except CannotMakeSequence:
+                return False
+        return run.complete
+
+    def _vectorized(self, tokens: Tensor) -> Tensor:
+        values = self._mapped(tokens, stop=True)
+        if self._ends_anyway[tokens.shape[1]]:
+            values = torch.logaddexp(values, self._mapped(tokens, stop=False))
+        return values
+
+    def _mapped(self, tokens: Tensor, stop: bool) -> Tensor:
+        """``log p``, double ``[B]``, of sequences ``[B, l]``; NaN where a plain run must find what is wrong."""
+
+        def total(symbols: Tensor) -> Tensor:
+            run = AccumulatedRun(self._names, self._params, self._dtypes, symbols.unbind(), stop, self._alphabet_size)
+            with run:
+                self._program()
+            if not run.complete:
+                raise CannotMakeSequence
+            return run.total
+
+        try:
+            with unvalidated():
+                return torch.func.vmap(total)(tokens)
+        except CannotMakeSequence:  # the control flow depends on the length alone, or vmap would have refused it
+            return tokens.new_full((len(tokens),), -torch.inf, dtype=torch.double)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Log-probabilities of the sites of a trace, one value for each sequence."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import torch
+from pyro.ops import packed
+from pyro.ops.contract import contract_to_tensor
+from pyro.poutine.trace_struct import Trace
+from torch import Tensor
+from torch.distributions.utils import probs_to_logits
+
+from pyro_ksd.models.programs.plate_layout import is_enumerated
+
+Sites = list[tuple[str, dict[str, Any]]]
+"""Names and contents of sites."""
+
+
+def score_sites(sites: Sites) -> None:
+    """Gives the sites their log-probabilities, without masks and scales."""
+    for name, site in sites:
+        try:
+            values = _log_prob(site)
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"site {name!r}: {error}") from error
+        site["unscaled_log_prob"] = site["log_prob"] = values
+
+
+def summed_over_sites(sites: Sites, dim: int, num_sequences: int) -> Tensor:
+    """The log-joint of each sequence, double ``[N]``, for a program without enumerated sites.
+
+    :param sites: inside the plate of the sequences, scored.
+    :param dim: of the plate, counted from the right.
+    """
+    total = torch.zeros(num_sequences, dtype=torch.double)
+    for _, site in sites:
+        values = masked_log_prob(site)
+        others = [axis for axis in range(-values.ndim, 0) if axis != dim]
+        total = total + (values.sum(others) if others else values)
+    return total
+
+
+def summed_over_states(trace: Trace, sites: Sites, plate: str) -> Tensor:
+    """The log-joint of each sequence, ``[N]``, with the enumerated sites summed out.
+
+    :param sites: inside the plate of the sequences, scored.
+    """
+    trace.pack_tensors()
+    symbol = trace.plate_to_symbol[plate]
+    factors: OrderedDict[frozenset[str], list[Tensor]] = OrderedDict()
+    enumerated: set[str] = set()
+    for _, site in sites:
+        frames = frozenset(trace.plate_to_symbol[f.name] for f in site["cond_indep_stack"] if f.vectorized)
+        values = site["packed"]["unscaled_log_prob"]
+        if is_enumerated(site):
+            # Never masked: after the end the states must still sum to 1, or each padded step would add log K.
+            enumerated |= set(values._pyro_dims)
+        else:
+            values = packed.scale_and_mask(values, mask=site["packed"]["mask"])
+        factors.setdefault(frames, []).append(values)
+    enumerated -= set(trace.plate_to_symbol.values())
+    total: Tensor = contract_to_tensor(factors, enumerated, target_ordinal=frozenset({symbol}))
+    return total
+
+
+def masked_log_prob(site: dict[str, Any]) -> Tensor:
+    """The log-probabilities of a scored site, 0 where it is masked."""
+    values: Tensor = site["unscaled_log_prob"]
+    mask = site["mask"]
+    if mask is None or mask is True:
+        return values
+    if mask is False:
+        return torch.zeros_like(values)
+    return torch.where(mask, values, 0.0)
+
+
+def nan_error(sites: Sites, total: Tensor) -> ValueError:
+    """What to say of log-joints ``[N]`` that are not a number.
+
+    :param sites: inside the plate of the sequences, scored.
+    """
+    names = [name for name, site in sites if bool(masked_log_prob(site).isnan().any())]
+    row = int(total.isnan().nonzero()[0])
+    return ValueError(
+        f"site {', '.join(map(repr, names)) or 'unknown'}: found NaN in the log-probability of sequence {row} of a "
+        "batch; fix the parameters of the distribution there"
+    )
+
+
+def _log_prob(site: dict[str, Any]) -> Tensor:
+    """The log-probability of a site's value.
+
+    A Categorical takes the logarithms of the probabilities of all symbols, for each sequence, before it looks one up.
+    That takes most of the time of a run, so the probability of an observed symbol is looked up first.
+    """
+    fn, value = site["fn"], site["value"]
+    by_probs = isinstance(fn, torch.distributions.Categorical) and "probs" in fn.__dict__ and not fn._validate_args
+    if by_probs and site["is_observed"]:
+        index, probs = torch.broadcast_tensors(value.long()[..., None], fn.probs)
+        return probs_to_logits(probs.gather(-1, index[..., :1]).squeeze(-1))
+    values: Tensor = fn.log_prob(value, *site["args"], **site["kwargs"])
+    return values

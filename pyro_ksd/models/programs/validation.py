@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cheap checks that a vectorized program scores each sequence by itself."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from pyro_ksd.models.programs.call_conventions import PaddedTokens
+from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.sequences.container import Sequences
+
+_ROWS, _LONGEST = 4, 6  # beginnings of a few sequences are enough, and cost little
+_EXTRA = 3  # columns of padding to add
+_CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+
+
+def check_program(program: VectorizedProgram, data: Sequences) -> None:
+    """Checks that the log-joint of a sequence depends neither on its batch mates nor on its padding.
+
+    :raises ValueError: saying which of them it depends on, and the usual reason.
+    """
+    tokens, lengths = _beginnings(data)
+    own = _first_run(program, tokens, lengths)
+    _compare(own[:2], program.run(tokens[:2], lengths[:2]), _MATES)
+    wide = pad(tokens, (0, _EXTRA))
+    after = torch.arange(wide.shape[1]) >= lengths[:, None]
+    refilled = torch.where(after, data.alphabet_size - 1, wide)
+    _compare(own, program.run(refilled, lengths), _WIDTH)
+
+
+def _first_run(program: VectorizedProgram, tokens: Tensor, lengths: Tensor) -> Tensor:
+    try:
+        return program.run(tokens, lengths, validate=True)
+    except (ValueError, IndexError, RuntimeError) as error:
+        if "nan" in str(error):
+            program.run(tokens, lengths)  # without Pyro's validation it is our error that comes, with the site's name
+        padding = (
+            "; the program takes one argument, which is filled with -1 after the ends: a value that is no symbol for "
+            "distributions of single symbols. Take two arguments, model(sequences, lengths), and mask"
+            if isinstance(program.convention, PaddedTokens)
+            else ""
+        )
+        raise ValueError(f"the program does not score the data: {error}{padding}") from error
+
+
+_MATES = (
+    "the program's log-joint of a sequence changes with the other sequences of the batch, from {0:.6g} to {1:.6g}; "
+    "expected one value for each sequence: a factor must not be summed over the batch, and the first dimension of "
+    "sequences [N, T] must stay that of the plate"
+)
+_WIDTH = (
+    "the program's log-joint of a sequence changes with the padding after its end, from {0:.6g} to {1:.6g}; "
+    "expected steps t >= lengths to count nothing: put them under poutine.mask(mask=t < lengths), or multiply the "
+    "terms of a factor by torch.arange(sequences.shape[1]) < lengths[:, None]"
+)
+
+
+def _compare(own: Tensor, again: Tensor, message: str) -> None:
+    off = ~torch.isclose(own, again, **_CLOSE)  # type: ignore[arg-type]
+    if off.any():
+        row = int(off.nonzero()[0])
+        raise ValueError(message.format(float(own[row]), float(again[row])))
+
+
+def _beginnings(data: Sequences) -> tuple[Tensor, Tensor]:
+    """Beginnings of different lengths of the first sequences, tokens ``[R, T]`` and lengths ``[R]``."""
+    rows = torch.arange(_ROWS) % len(data)
+    shorter = torch.tensor([_LONGEST, _LONGEST // 2, 1, 2])
+    lengths = torch.minimum(data.lengths[rows], shorter)
+    width = int(lengths.max())
+    tokens = data.tokens[rows, :width]
+    return tokens.masked_fill(torch.arange(width) >= lengths[:, None], 0), lengths

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models around another model."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.sequences.container import Sequences
+
+
+class ModelWrapper(SequenceModel):
+    """A model around another one, which does all that the wrapper does not change.
+
+    :param model: the model within; an object with the methods of a model will do.
+    """
+
+    def __init__(self, model: SequenceModel) -> None:
+        self.model: SequenceModel = adapted(model)
+
+    @property
+    def alphabet_size(self) -> int:
+        return self.model.alphabet_size
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        return self.model.log_joint(sequences)
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        return self.model.log_ratio(sequences, edits)
+
+    @property
+    def can_draw(self) -> bool:
+        return self.model.can_draw
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        return self.model.draw(num_sequences, generator)
+
+    @property
+    def default_neighborhood(self) -> Neighborhood | None:
+        return self.model.default_neighborhood
+
+    def check_data(self, sequences: Sequences) -> None:
+        self.model.check_data(sequences)
+
+    def impossible_sites(self, sequences: Sequences) -> list[str]:
+        return self.model.impossible_sites(sequences)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models whose samples come from a sampler that the user passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.random_numbers import drawn_seed
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.wrappers.base import ModelWrapper
+from pyro_ksd.sequences.container import Sequences
+
+Sampler = Callable[[int, torch.Generator], Sequences]
+"""Takes how many sequences to draw and the generator of the random numbers."""
+
+
+class SampledModel(ModelWrapper):
+    """A model with a sampler beside it, made by :func:`~pyro_ksd.models.with_sampler`."""
+
+    def __init__(self, model: SequenceModel, sampler: Sampler) -> None:
+        super().__init__(model)
+        self._sampler = sampler
+
+    @property
+    def can_draw(self) -> bool:
+        return True
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        """Sequences from the sampler; without a generator it gets one that torch's global stream seeds."""
+        check_number("num_sequences", num_sequences, least=1)
+        if generator is None:
+            generator = torch.Generator().manual_seed(drawn_seed())
+        drawn = self._sampler(num_sequences, generator)
+        if not isinstance(drawn, Sequences):
+            raise ValueError(
+                f"sampler: expected Sequences, found {type(drawn).__name__}; convert with Sequences.of(..., "
+                f"{self.alphabet_size})"
+            )
+        if len(drawn) != num_sequences or drawn.alphabet_size != self.alphabet_size:
+            raise ValueError(
+                f"sampler: expected {num_sequences} sequences over the model's {self.alphabet_size} symbols, found "
+                f"{len(drawn)} over {drawn.alphabet_size}; draw as many as are asked for, and state the alphabet"
+            )
+        return drawn
+
+
+def with_sampler(model: SequenceModel, sampler: Sampler) -> SampledModel:
+    """The model with a ``draw`` that asks the sampler, as the parametric bootstrap needs.
+
+    The level of the test is only as good as the sampler: it must draw independent sequences from the model.
+
+    :param model: any model; its own ``draw``, if it has one, is not used.
+    :param sampler: takes the number of sequences and the generator of all its random numbers.
+
+    >>> from pyro_ksd.models import LinearChainMRF
+    >>> coin = LinearChainMRF(torch.zeros(2, 2), length=torch.tensor([-torch.inf, 0.0]))
+    >>> def toss(num_sequences, generator):
+    ...     return Sequences.of(torch.randint(2, (num_sequences, 1), generator=generator), alphabet=2)
+    >>> with_sampler(coin, toss).draw(3, torch.Generator().manual_seed(0)).to_lists()
+    [[0], [1], [1]]
+    """
+    return SampledModel(model, sampler)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of a known order, by a table of all short sequences."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.distributions.factor_table import FactorTable
+from pyro_ksd.models.distributions.log_space import subtract
+from pyro_ksd.models.distributions.sampling import PAD
+from pyro_ksd.models.wrappers.base import ModelWrapper
+from pyro_ksd.sequences.container import Sequences
+
+_TOLERANCE = 1e-6
+_EDITED, _NEIGHBORS = 50, 5  # of how many sequences, and how many edits of each, the table is verified on
+
+
+class TabulatedModel(ModelWrapper):
+    r"""A model of order ``k`` whose log-joint is a sum over its windows of ``k + 1`` symbols.
+
+    If a symbol, and whether it is the last one, depends on no more than the ``k`` symbols before it, then
+
+    .. math:: \log p(x) = \sum_i \log p(x_{i-k}, \ldots, x_i) - \log p(x_{i-k}, \ldots, x_{i-1}),
+
+    where windows that reach over the start are cut there and an empty window counts as 0. So the log-joints of all
+    sequences of up to ``k + 1`` symbols say everything, and an edit changes only ``O(k)`` terms.
+
+    Whether the model is of that order is *verified* on the data, every sequence of them, and on some of their edits.
+    Where the table disagrees with the model, a warning says so and the model itself is used instead. A dependence so
+    rare that none of these sequences shows it stays unseen: the order is the user's word.
+
+    :param model: the model, known by its log-joint.
+    :param order: ``k``.
+    :param data: the sequences that the model is for; left out, the order is taken on trust.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> walk, data = random_walk(3), Sequences.of(["abacb", "bcab"])
+    >>> torch.allclose(TabulatedModel(walk, order=1, data=data).log_joint(data), walk.log_joint(data))
+    True
+    """
+
+    def __init__(self, model: SequenceModel, order: int, data: Sequences | None = None) -> None:
+        check_number("order", order, least=1)
+        super().__init__(model)
+        table = tabulate(lambda words: self.model.log_joint(words)[None], self.alphabet_size, order)
+        self._table = table if data is None or self._agrees(table, data) else None
+        if self._table is None:
+            warnings.warn(
+                f"the model is not of order {order}: its table disagrees with the log-joint of the data or of their "
+                "edits (a longer memory, or a length distribution that is not a stop at each step?); every edited "
+                "sequence is evaluated instead, which takes longer. Leave out order=, or raise it",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the table is still in use."""
+        return self._table is not None
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        """``log p(x)`` up to a constant, double ``[N]``, from the table where it holds."""
+        if self._table is None:
+            return self.model.log_joint(sequences)
+        return _log_joint(self._table, sequences)
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """``log p(y) - log p(x)`` for every edit, double ``[E]``, from the table where it holds."""
+        if self._table is None:
+            return self.model.log_ratio(sequences, edits)
+        return self._table.log_ratio(sequences, edits)
+
+    def _agrees(self, table: FactorTable, data: Sequences) -> bool:
+        """Whether the table gives the log-joints of the sequences and of some of their edits."""
+        generator = torch.Generator().manual_seed(0)
+        few = data[torch.randperm(len(data), generator=generator)[:_EDITED]]
+        edits = zs().edits(few)
+        picked = torch.randint(len(edits), (_NEIGHBORS * len(few),), generator=generator).unique()
+        some = Sequences.cat([data, edits.select(picked).apply(few)])
+        return torch.allclose(_log_joint(table, some), self.model.log_joint(some), rtol=_TOLERANCE, atol=_TOLERANCE)
+
+
+def tabulate(log_joint: Callable[[Sequences], Tensor], alphabet_size: int, order: int) -> FactorTable:
+    """The tables of ``K`` models of one order, from their log-joints of all sequences of up to ``order + 1`` symbols.
+
+    :param log_joint: gives the log-joints of ``W`` sequences under each model, ``[K, W]``.
+    """
+    size, width = alphabet_size, order + 1
+    words = [_words(size, length) for length in range(width + 1)]
+    nothing, *values = log_joint(Sequences.cat(words)).split(list(map(len, words)), 1)
+    table = torch.full([len(nothing)] + [size + 1] * width, -torch.inf, dtype=torch.double)
+    before = torch.zeros_like(nothing)
+    for length, own in enumerate(values, start=1):
+        entries = subtract(own, before.repeat_interleave(size, 1))
+        # Windows that are cut at the start of the sequence begin with boundary symbols.
+        windows: list[int | slice] = [slice(None), *[size] * (width - length), *[slice(size)] * length]
+        table[tuple(windows)] = entries.view(-1, *[size] * length)
+        before = own
+    table[..., size] = 0.0  # the stop is part of every entry
+    table.view(len(table), -1)[:, -1] = nothing[:, 0]
+    return FactorTable(table)
+
+
+def _words(size: int, length: int) -> Sequences:
+    """All sequences of a length, in ascending order."""
+    places = size ** torch.arange(length - 1, -1, -1)
+    return Sequences(torch.arange(size**length)[:, None] // places % size, torch.full((size**length,), length), size)
+
+
+def _log_joint(table: FactorTable, sequences: Sequences) -> Tensor:
+    return table.log_joint(sequences.padded(PAD), torch.zeros_like(sequences.lengths))

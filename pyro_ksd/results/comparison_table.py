@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison in words: one row for each model, the best one first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from pyro_ksd.results.check_table import Summary
+from pyro_ksd.results.containers import dataset, has_group
+from pyro_ksd.results.p_values import p_text
+from pyro_ksd.results.verdicts import listed
+
+_COLUMNS = ["rank", "ksd", "se", "d_ksd", "d_se", "z", "p_value", "finding"]
+
+
+class Ranking(Summary):
+    """A table that shows its words in full, and what they mean beneath them."""
+
+    @property
+    def _constructor(self) -> type[Summary]:
+        return Ranking
+
+    def _caption(self) -> str:
+        pairs = self.attrs["pairs"]
+        adjusted = f", times the {pairs} pairs of models that the best was picked from" if pairs > 1 else ""
+        return (
+            f"{self.attrs['verdict']}. (ksd: all views together, the smaller the better; p_value: two-sided, of the "
+            f"difference d_ksd to the best{adjusted})"
+        )
+
+
+def compare_table(comparison: Any) -> Ranking:
+    r"""One row for each model, the best one first, in the manner of ``arviz.compare``.
+
+    The columns are the ``rank``; ``ksd``, the statistic of all views together, with its standard error ``se``; the
+    difference ``d_ksd`` to the best model, with its standard error ``d_se``, their ratio ``z`` and the ``p_value``; and
+    the ``finding``.
+
+    The best of :math:`K` models is picked by the same data, so the p-value is that of the pair times the number
+    :math:`K (K - 1) / 2` of pairs (Bonferroni): if all models fit equally well, the probability of calling any of them
+    worse is at most the level.
+
+    :param comparison: what :func:`pyro_ksd.ksd_compare` gave, or what was loaded from its file.
+
+    >>> from pyro_ksd import ksd_compare
+    >>> from pyro_ksd.examples import random_walk
+    >>> models = {"moves": random_walk(3), "rests": random_walk(3, hold=0.5)}
+    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"] * 3
+    >>> table = compare_table(ksd_compare(models, data, progress=False))
+    >>> table["finding"].to_dict()
+    {'rests': 'best', 'moves': 'worse (p = ...)'}
+    """
+    found = _overall(comparison)
+    names = [str(name) for name in found["model"].values]
+    order = np.argsort(found["statistic"].values, kind="stable").tolist()
+    best, pairs, level = order[0], len(names) * (len(names) - 1) // 2, float(found.attrs["level"])
+    to_best = found.isel(model_bis=best)
+    p_values = np.minimum(1.0, pairs * to_best["p_value"].values)
+    findings = [
+        "best" if index == best else _finding(float(to_best["z"][index]), float(p_values[index]), level)
+        for index in range(len(names))
+    ]
+    rows = []
+    for index in order:
+        own, z_and_p = to_best.isel(model=index), [np.nan, np.nan]
+        if index != best:
+            z_and_p = [float(own["z"]), float(p_values[index])]
+        numbers = [float(own[name]) for name in ("statistic", "standard_error", "difference", "difference_error")]
+        rows.append([int(own["rank"]), *numbers, *z_and_p, findings[index]])
+    table = Ranking(rows, index=[names[index] for index in order], columns=_COLUMNS)
+    table.index.name = "model"
+    as_good = [name for name, finding in table["finding"].items() if not finding.startswith(("best", "worse"))]
+    table.attrs |= {"verdict": _verdict(comparison, names[best], as_good), "pairs": pairs, "level": level}
+    return table
+
+
+def _overall(comparison: Any) -> xr.Dataset:
+    """The comparison in all views together.
+
+    :raises ValueError: if it is something else.
+    """
+    if not has_group(comparison, "ksd_compare"):
+        raise ValueError("expected a comparison, with the group 'ksd_compare', found none; give what ksd_compare gave")
+    return dataset(comparison, "ksd_compare").sel(view="overall")
+
+
+def _finding(z: float, p: float, level: float) -> str:
+    if z == 0:
+        return "cannot be told apart from the best: their difference does not vary"
+    return f"{'worse' if p <= level else 'may be as good'} ({p_text(p)})"
+
+
+def _verdict(comparison: Any, best: str, as_good: list[str]) -> str:
+    """The result in one sentence, and one more for each model that calls sequences impossible."""
+    total = dataset(comparison, "observed_data").sizes["sequence"]
+    used = int(dataset(comparison, "ksd_compare").attrs["num_sequences"])
+    data = f"all {total} sequences" if used == total else f"the {used} of {total} sequences that all models can make"
+    sentence = f"{best!r} comes closest to {data}"
+    if as_good:
+        sentence += f", but {listed([repr(name) for name in as_good])} may be as good"
+    return ". ".join([sentence, *_impossible(comparison, total)])
+
+
+def _impossible(comparison: Any, total: int) -> list[str]:
+    if not has_group(comparison, "ksd_compare_impossible"):
+        return []
+    found = dataset(comparison, "ksd_compare_impossible")["impossible"]
+    counts = {str(name): int(found.sel(model=name).sum()) for name in found["model"].values}
+    return [f"{name!r} gives probability zero to {count} of the {total}" for name, count in counts.items() if count]

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks and the containers of both ArviZ generations: ``xarray.DataTree`` and ``arviz.InferenceData``."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import xarray as xr
+
+
+def has_group(container: Any, group: str) -> bool:
+    """Whether a check, a DataTree or an InferenceData has a group of this name."""
+    return group in groups_of(container)
+
+
+def dataset(container: Any, group: str) -> xr.Dataset:
+    """One group of a check, a DataTree or an InferenceData, as a dataset.
+
+    :raises ValueError: if it has no such group.
+    """
+    if not has_group(container, group):
+        source = "ksd_check(..., posterior=...)" if group == "ksd_ppc" else "ksd_check"
+        raise ValueError(
+            f"expected a check with the group {group!r}, found {groups_of(container)}; give what {source} gave"
+        )
+    found = container[group]
+    return _with_plain_strings(found.to_dataset() if isinstance(found, xr.DataTree) else found)
+
+
+def alphabet_of(check: Any) -> list[str]:
+    """The symbols of a check's data, in the order of their codes."""
+    return [str(symbol) for symbol in json.loads(dataset(check, "observed_data")["token"].attrs["alphabet"])]
+
+
+def to_inference_data(check: Any) -> Any:
+    """The check in the container of the installed ArviZ: an InferenceData for 0.23, the DataTree itself from 1.0 on.
+
+    :param check: what :func:`pyro_ksd.ksd_check` or :func:`pyro_ksd.from_pyro` gave, or what was loaded from a file.
+
+    >>> import xarray as xr
+    >>> check = xr.DataTree.from_dict({"ksd": xr.Dataset({"p_value": ("view", [0.04])})})
+    >>> float(to_inference_data(check)["ksd"]["p_value"][0])
+    0.04
+    """
+    arviz = _arviz()
+    if not isinstance(check, xr.DataTree) or not arviz.__version__.startswith("0."):
+        return check
+    return arviz.from_datatree(check)
+
+
+def extend(container: Any, check: Any) -> Any:
+    """A new container with all groups of another one and those of a check.
+
+    The groups of an earlier check, ``ksd`` and all ``ksd_...``, are replaced; the groups of a comparison,
+    ``ksd_compare...``, only by another comparison. The sequences, ``token`` and ``length``, join the other variables of
+    ``observed_data``.
+
+    :param container: a DataTree or an InferenceData, for example with a posterior. It stays as it is.
+    :param check: what :func:`pyro_ksd.ksd_check` or :func:`pyro_ksd.ksd_compare` gave, or what was loaded from a file.
+    :returns: a container of the same kind as ``container``.
+    :raises ValueError: if the ``observed_data`` of both do not fit together.
+
+    >>> import xarray as xr
+    >>> posterior = xr.DataTree.from_dict({"posterior": xr.Dataset({"stop": (("chain", "draw"), [[0.3, 0.4]])})})
+    >>> check = xr.DataTree.from_dict({"ksd": xr.Dataset({"p_value": ("view", [0.04])})})
+    >>> sorted(extend(posterior, check).children)
+    ['ksd', 'posterior']
+    """
+    added = {group: _family(group) for group in groups_of(check) if _family(group)}
+    if not added:
+        raise ValueError(
+            f"check: expected a group 'ksd', found {groups_of(check)}; give the container first, then the check"
+        )
+    is_tree = isinstance(container, xr.DataTree)
+    tree = container.copy() if is_tree else container.to_datatree()
+    for group in groups_of(container):
+        if _family(group) in added.values():
+            del tree[group]
+    for group in added:
+        tree[group] = xr.DataTree(dataset(check, group))
+    if has_group(check, "observed_data"):
+        observed = dataset(check, "observed_data")
+        if has_group(container, "observed_data"):
+            own = dataset(container, "observed_data")
+            earlier = any(map(_family, groups_of(container)))
+            observed = _joined(_without(own, observed) if earlier else own, observed)
+        tree["observed_data"] = xr.DataTree(observed)
+    return tree if is_tree else to_inference_data(tree)
+
+
+def provenance() -> dict[str, str]:
+    """Attributes that say when and by what a group was made."""
+    found = {
+        "created_at": datetime.now(UTC).isoformat(),
+        "creation_library": "pyro_ksd",
+        "creation_library_version": version("pyro_ksd"),
+        "inference_library": "pyro",
+    }
+    try:
+        return found | {"inference_library_version": version("pyro-ppl")}
+    except PackageNotFoundError:  # where checks are only read
+        return found
+
+
+def _arviz() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0.23 announces ArviZ 1.0 when imported
+        import arviz
+    return arviz
+
+
+def groups_of(container: Any) -> list[str]:
+    """The names of the groups of a DataTree or an InferenceData."""
+    if isinstance(container, xr.DataTree):
+        return list(container.children)
+    if callable(getattr(container, "groups", None)):
+        return list(container.groups())
+    raise ValueError(
+        f"expected an xarray.DataTree or an arviz.InferenceData, found {type(container).__name__}; "
+        "open a file with xarray.open_datatree(path)"
+    )
+
+
+def _family(group: str) -> str:
+    """Whether a group is of a ``"check"`` or of a ``"comparison"``; ``""`` for all others."""
+    if group.startswith("ksd_compare"):
+        return "comparison"
+    return "check" if group == "ksd" or group.startswith("ksd_") else ""
+
+
+def _with_plain_strings(found: xr.Dataset) -> xr.Dataset:
+    """Zarr gives strings in numpy's ``StringDType``, which cannot be cast to other strings."""
+    return found.assign({name: v.astype(object) for name, v in found.variables.items() if v.dtype.kind == "T"})
+
+
+def _without(own: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
+    """A group without the variables of an earlier check, and without the coordinates that only they had."""
+    rest = own.drop_vars(observed.data_vars, errors="ignore")
+    used = {dim for variable in rest.data_vars.values() for dim in variable.dims}
+    return rest.drop_vars([name for name, coordinate in rest.coords.items() if not used.issuperset(coordinate.dims)])
+
+
+def _joined(own: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
+    shared = (set(own.variables) | set(own.dims)) & (set(observed.variables) | set(observed.dims))
+    clashes = sorted(str(name) for name in shared if not _agree(own, observed, str(name)))
+    if clashes:
+        raise ValueError(
+            f"observed_data: expected no {clashes} in the container, or the same as in the check, found the sizes "
+            f"{dict(own.sizes)} there and {dict(observed.sizes)} in the check; rename what is in the container first, "
+            f"by Dataset.rename({{{clashes[0]!r}: 'my_{clashes[0]}'}})"
+        )
+    return own.drop_vars(shared, errors="ignore").merge(observed).assign_attrs(own.attrs | observed.attrs)
+
+
+def _agree(own: xr.Dataset, observed: xr.Dataset, name: str) -> bool:
+    """Whether a name is a dimension of one size, or none, in both, and of equal values where both have some."""
+    if own.sizes.get(name) != observed.sizes.get(name):
+        return False
+    both = name in own.variables and name in observed.variables
+    return not both or own.variables[name].equals(observed.variables[name])

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of tests as xarray groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from torch import Tensor
+
+from pyro_ksd.fit_tests.absolute import GoodnessOfFit
+from pyro_ksd.fit_tests.localization import Localization, TopFeatures
+from pyro_ksd.fit_tests.predictive import PosteriorPredictive
+from pyro_ksd.results.containers import provenance
+from pyro_ksd.results.labels import feature_labels, operation
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.views import View
+
+Settings = Mapping[str, str | int | float]
+"""What a test was run with, kept in the attributes of the group ``ksd``."""
+
+
+def to_datatree(
+    result: GoodnessOfFit,
+    localizations: Sequence[Localization],
+    sequences: Sequences,
+    impossible_sites: Mapping[int, str],
+    *,
+    settings: Settings,
+    gram: bool,
+) -> xr.DataTree:
+    """A test's result as flat groups that ArviZ can plot and netCDF can hold.
+
+    ``ksd``
+        ``statistic(view)``, ``p_value(view)``, ``p_value_overall``; ``meaning(view)``, what a view looks at, and
+        ``feature_kind(view)``; ``contribution(view, sequence)``, the share of each sequence in the statistic, and
+        ``attribution(view, sequence, position)``, the share of each position, NaN after the end; if asked for, the
+        Stein kernel matrices ``gram(view, sequence, sequence_bis)``
+    ``ksd_null``
+        ``ksd(chain, draw, view)``, the null draws of the statistics; ``extreme(chain, draw, view)``, those of the
+        largest ``|z|`` of the features
+    ``ksd_ngram``
+        for the features of all views that report them one by one: ``view_name``, ``label``, ``mean``, ``share``, ``z``,
+        ``p_value`` ``(ngram)``, and ``symbol(ngram, place)``, the codes of the symbols of an n-gram, padded with -1
+        (a start has the number of symbols as a further code, where the sequence is over)
+    ``ksd_edit``
+        the edits with the largest share: ``view_name``, ``sequence_index``, ``position_index``, ``operation``,
+        ``share`` ``(edit)``
+    ``ksd_impossible``
+        ``site(sequence)``; only if the model gives probability 0 to some sequences
+    ``observed_data``
+        all sequences: ``token(sequence, position)``, -1 after the end, and ``length(sequence)``
+
+    :param localizations: one for each view.
+    :param sequences: all of the data, also what the model calls impossible.
+    :param impossible_sites: for each row that the model calls impossible, the site that makes it so, or ``""``.
+    :param settings: what the test was run with, kept in the attributes of ``ksd``.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.fit_tests import goodness_of_fit, localize
+    >>> from pyro_ksd.stein import default_views
+    >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc"])
+    >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=20)
+    >>> list(to_datatree(found, localize(found), data, {}, settings={"seed": 0}, gram=False).children)
+    ['ksd', 'ksd_null', 'observed_data', 'ksd_ngram', 'ksd_edit']
+    """
+    groups = common_groups(
+        _meanings(result.views),
+        result.statistic,
+        result.null.statistic,
+        result.p_value,
+        result.p_value_overall,
+        sequences,
+        kind=result.kind,
+        settings={**settings, **_seconds(result.seconds)},
+    )
+    _add_places(groups, result.views, localizations, sequences, impossible_sites, result.null.extreme)
+    if gram:
+        kept = groups["ksd"]["sequence"].values
+        grams = np.stack([as_numpy(matrix.dense()) for matrix in result.matrices])
+        groups["ksd"] = groups["ksd"].assign_coords(sequence_bis=kept)
+        groups["ksd"]["gram"] = (("view", "sequence", "sequence_bis"), grams)
+    return stamped(groups)
+
+
+def predictive_datatree(
+    result: PosteriorPredictive,
+    sequences: Sequences,
+    impossible_sites: Mapping[int, str],
+    *,
+    settings: Settings,
+) -> xr.DataTree:
+    """A posterior predictive check as the groups of :func:`to_datatree`, with the group ``ksd_ppc``.
+
+    ``ksd`` holds means over the posterior draws (of contributions, attributions and features: over at most 25 of them,
+    evenly spaced), ``ksd_null`` the statistics of the replicated data, and ``ksd_ppc`` the statistics of each draw:
+    ``realized``, ``replicated`` and their ``difference``, ``(chain, draw, view)``.
+
+    >>> import pyro, torch
+    >>> from pyro_ksd import MarkovSequence, default_views
+    >>> from pyro_ksd.fit_tests import posterior_predictive
+    >>> from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+    >>> def program(x=None, num_sequences=None):
+    ...     stop = pyro.sample("stop", pyro.distributions.Beta(2.0, 2.0))
+    ...     chain = MarkovSequence.from_transitions(torch.ones(2) / 2, torch.ones(2, 2) / 2, stop)
+    ...     with pyro.plate("sequences", num_sequences if x is None else len(x)):
+    ...         return pyro.sample("x", chain, obs=x)
+    >>> data = Sequences.of(["ab", "b", "aba", "aa"])
+    >>> models = PosteriorModels(program, data, {"stop": torch.tensor([0.3, 0.4, 0.5])})
+    >>> found = posterior_predictive(models, data, default_views())
+    >>> tree = predictive_datatree(found, data, {}, settings={})
+    >>> dict(tree["ksd_ppc"].sizes)
+    {'chain': 1, 'draw': 3, 'view': 5}
+    """
+    realized, replicated = result.realized, result.replicated.statistic
+    groups = common_groups(
+        _meanings(result.views),
+        realized.mean(0),
+        replicated,
+        result.p_value,
+        result.p_value_overall,
+        sequences,
+        kind="posterior predictive",
+        settings={**settings, **_seconds(result.seconds)},
+    )
+    _add_places(groups, result.views, result.places, sequences, impossible_sites, result.replicated.extreme)
+    draws = {"realized": realized, "replicated": replicated, "difference": realized - replicated}
+    length = len(realized) // result.num_chains
+    shape = (result.num_chains, length, len(result.views))
+    groups["ksd_ppc"] = xr.Dataset(
+        {name: (("chain", "draw", "view"), as_numpy(values).reshape(shape)) for name, values in draws.items()},
+        coords={
+            "chain": np.arange(result.num_chains),
+            "draw": np.arange(length),
+            "view": as_strings([view.name for view in result.views]),
+        },
+        attrs={"kind": "posterior predictive", "sample_dims": ["chain", "draw"]},
+    )
+    return stamped(groups)
+
+
+def common_groups(
+    meanings: Mapping[str, str],
+    statistic: Tensor,
+    null: Tensor,
+    p_value: Tensor,
+    p_value_overall: float,
+    sequences: Sequences,
+    *,
+    kind: str,
+    settings: Settings,
+) -> dict[str, xr.Dataset]:
+    """The groups that every test has: ``ksd``, ``ksd_null`` and ``observed_data``.
+
+    :param meanings: what each of the ``V`` views looks at, by its name.
+    :param statistic: ``[V]``.
+    :param null: ``[B, V]``, null draws of the statistics.
+    :param p_value: ``[V]``.
+    :param kind: what kind of p-values these are.
+    :param settings: what the test was run with, kept in the attributes of ``ksd``.
+
+    >>> import torch
+    >>> statistic, p = torch.tensor([0.3]), torch.tensor([0.02])
+    >>> null, data = torch.zeros(99, 1), Sequences.of(["ab", "b"])
+    >>> meanings = {"pairs": "pairs of neighbors"}
+    >>> groups = common_groups(meanings, statistic, null, p, 0.02, data, kind="wild", settings={})
+    >>> groups["ksd_null"]["ksd"].sizes["draw"]
+    99
+    """
+    view = {"view": as_strings(list(meanings))}
+    ksd = xr.Dataset(
+        {
+            "statistic": ("view", as_numpy(statistic)),
+            "p_value": ("view", as_numpy(p_value)),
+            "p_value_overall": ((), p_value_overall),
+            "meaning": ("view", as_strings(list(meanings.values()))),
+        },
+        coords=view,
+        attrs={"kind": kind, "num_bootstrap": len(null), **settings},
+    )
+    draws = xr.Dataset(
+        {"ksd": (("chain", "draw", "view"), as_numpy(null)[None])},
+        coords={"chain": [0], "draw": np.arange(len(null)), **view},
+        attrs={"kind": kind, "sample_dims": ["chain", "draw"]},
+    )
+    return {"ksd": ksd, "ksd_null": draws, "observed_data": observed_data(sequences)}
+
+
+def stamped(groups: Mapping[str, xr.Dataset]) -> xr.DataTree:
+    """The groups as a DataTree, with attributes that say when and by what they were made."""
+    return xr.DataTree.from_dict({name: group.assign_attrs(provenance()) for name, group in groups.items()})
+
+
+def _meanings(views: Sequence[View]) -> dict[str, str]:
+    return {view.name: view.kernel.meaning for view in views}
+
+
+def _seconds(seconds: Mapping[str, float]) -> dict[str, float]:
+    return {f"seconds_{stage}": spent for stage, spent in seconds.items()}
+
+
+def _add_places(
+    groups: dict[str, xr.Dataset],
+    views: Sequence[View],
+    localizations: Sequence[Localization],
+    sequences: Sequences,
+    impossible_sites: Mapping[int, str],
+    extreme: Tensor,
+) -> None:
+    """Adds where the misfit sits, and the sequences that are impossible, to the groups that every test has."""
+    impossible = np.array(list(impossible_sites), dtype=np.int64)
+    kept = np.setdiff1d(np.arange(len(sequences)), impossible)
+    symbols = [str(symbol) for symbol in sequences.symbols]
+    attribution = np.stack([as_numpy(found.attribution) for found in localizations])
+    groups["ksd"] = (
+        groups["ksd"]
+        .assign_coords(sequence=kept, position=np.arange(attribution.shape[-1]))
+        .assign(
+            feature_kind=("view", as_strings([view.kernel.feature_kind for view in views])),
+            contribution=(
+                ("view", "sequence"),
+                np.stack([as_numpy(found.contribution) for found in localizations]),
+            ),
+            attribution=(("view", "sequence", "position"), attribution),
+        )
+    )
+    groups["ksd_null"]["extreme"] = (("chain", "draw", "view"), as_numpy(extreme)[None])
+    groups["ksd_ngram"] = _ngrams(views, localizations, symbols)
+    groups["ksd_edit"] = _edits(views, localizations, symbols, kept)
+    if impossible_sites:
+        groups["ksd_impossible"] = xr.Dataset(
+            {"site": ("sequence", as_strings(list(impossible_sites.values())))}, coords={"sequence": impossible}
+        )
+
+
+def _ngrams(views: Sequence[View], localizations: Sequence[Localization], symbols: Sequence[str]) -> xr.Dataset:
+    pairs = zip(views, localizations, strict=True)
+    reported = [(view, found.features) for view, found in pairs if found.features is not None]
+    labels = [label for view, features in reported for label in _labels(view, features, symbols)]
+    variables: dict[str, npt.NDArray[np.generic]] = {
+        "view_name": as_strings([view.name for view, features in reported for _ in features.code]),
+        "label": as_strings(labels),
+        "mean": _joined([features.mean for _, features in reported]),
+        "share": _joined([features.share for _, features in reported]),
+        "z": _joined([features.z for _, features in reported]),
+        "p_value": _joined([features.p_value for _, features in reported]),
+    }
+    codes = [as_numpy(features.symbols) for _, features in reported]
+    width = max([1, *(part.shape[1] for part in codes)])
+    padded = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=-1) for part in codes]
+    return xr.Dataset(
+        {name: ("ngram", values) for name, values in variables.items()}
+        | {"symbol": (("ngram", "place"), np.concatenate([np.zeros((0, width), dtype=np.int64), *padded]))},
+        coords={"ngram": np.arange(len(labels)), "place": np.arange(width)},
+    )
+
+
+def _labels(view: View, features: TopFeatures, symbols: Sequence[str]) -> list[str]:
+    kernel = view.kernel
+    ngrams = features.symbols.tolist()
+    return feature_labels(kernel.feature_kind, kernel.feature_name, features.code.tolist(), ngrams, symbols)
+
+
+def _edits(
+    views: Sequence[View],
+    localizations: Sequence[Localization],
+    symbols: Sequence[str],
+    kept: npt.NDArray[np.int64],
+) -> xr.Dataset:
+    tops = [found.edits for found in localizations]
+    operations = [
+        operation(removed, inserted, symbols)
+        for edits in tops
+        for removed, inserted in zip(edits.removed.tolist(), edits.inserted.tolist(), strict=True)
+    ]
+    owners = [view.name for view, edits in zip(views, tops, strict=True) for _ in edits.share]
+    variables: dict[str, npt.NDArray[np.generic]] = {
+        "view_name": as_strings(owners),
+        "sequence_index": kept[_joined([edits.sequence for edits in tops])],
+        "position_index": _joined([edits.position for edits in tops]),
+        "operation": as_strings(operations),
+        "share": _joined([edits.share for edits in tops]),
+    }
+    return xr.Dataset(
+        {name: ("edit", values) for name, values in variables.items()},
+        coords={"edit": np.arange(len(operations))},
+    )
+
+
+def observed_data(sequences: Sequences) -> xr.Dataset:
+    """The sequences as a group, so that a saved file is self-contained."""
+    # The alphabet belongs to the variable, so that it stays with it when the group is merged with another one.
+    alphabet = {"alphabet": json.dumps([str(symbol) for symbol in sequences.symbols])}
+    return xr.Dataset(
+        {
+            "token": (("sequence", "position"), as_numpy(sequences.padded(-1)), alphabet),
+            "length": ("sequence", as_numpy(sequences.lengths)),
+        },
+        coords={"sequence": np.arange(len(sequences)), "position": np.arange(sequences.width)},
+    )
+
+
+def as_strings(values: Sequence[str]) -> npt.NDArray[np.object_]:
+    """Strings in the form that netCDF gives back unchanged."""
+    return np.array(values, dtype=object)
+
+
+def _joined(parts: Sequence[Tensor]) -> npt.NDArray[np.generic]:
+    return np.concatenate([as_numpy(part) for part in parts]) if parts else np.zeros(0)
+
+
+def as_numpy(tensor: Tensor) -> npt.NDArray[np.generic]:
+    """A tensor as an array."""
+    array: npt.NDArray[np.generic] = tensor.detach().numpy()
+    return array

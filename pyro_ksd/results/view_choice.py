@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which view speaks for a check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pyro_ksd.results.containers import dataset
+
+
+def view_names(check: Any) -> list[str]:
+    """The views of a check, in their order."""
+    return [str(name) for name in dataset(check, "ksd")["view"].values]
+
+
+def views_with_features(check: Any) -> list[str]:
+    """The views of a check that have n-grams or other features to show."""
+    owners = {str(name) for name in dataset(check, "ksd_ngram")["view_name"].values}
+    return [name for name in view_names(check) if name in owners]
+
+
+def feature_kind(one: Any) -> str:
+    """What the features of a view stand for, if they have names; other tests than this package's own know of none.
+
+    :param one: the ``ksd`` group at one view.
+    """
+    return str(one["feature_kind"].item()) if "feature_kind" in one else ""
+
+
+def known_view(view: str, names: list[str]) -> str:
+    """The view that was asked for.
+
+    :raises ValueError: if it is none of the ``names``.
+    """
+    if view not in names:
+        raise ValueError(f"expected view to be one of {names}, found {view!r}")
+    return view
+
+
+def chosen_views(check: Any, view: str | Sequence[str] | None) -> list[str]:
+    """The views that were asked for: one name, several, or all if left out.
+
+    :raises ValueError: if one of them is none of the check's, or there is none.
+    """
+    known = view_names(check)
+    names = known if view is None else [view] if isinstance(view, str) else list(view)
+    if not names:
+        raise ValueError(f"expected view to name some of {known}, found none; leave it out for all of them")
+    return [known_view(name, known) for name in names]
+
+
+def worst_first(check: Any, names: list[str]) -> list[str]:
+    """Some views in ascending order of their p-values.
+
+    Among equal p-values the one comes first whose statistic is the largest multiple of the 95 % quantile of its null
+    draws.
+    """
+    ksd = dataset(check, "ksd").sel(view=names)
+    threshold = dataset(check, "ksd_null")["ksd"].sel(view=names).quantile(0.95, ("chain", "draw")).values
+    multiple = ksd["statistic"].values / np.maximum(threshold, 1e-100)  # a null without spread has the quantile 0
+    return [names[index] for index in np.lexsort((-multiple, ksd["p_value"].values))]

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data: variable-length sequences of discrete symbols."""
+
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.splitting import split
+
+__all__ = ["Sequences", "split"]

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading padded arrays: one sequence a row, filled up after its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pyro_ksd.sequences.alphabets import Alphabet
+from pyro_ksd.sequences.row_reading import Coded, coded_rows
+
+
+def coded_array(array: Tensor | np.ndarray, alphabet: Alphabet | None, lengths: Any, pad: Any) -> Coded:
+    """The codes of a padded array of integers, one sequence a row."""
+    tensor = array.cpu() if isinstance(array, Tensor) else torch.as_tensor(np.array(array, order="C"))
+    if not len(tensor):
+        raise ValueError("expected at least one sequence, found an empty data set")
+    if (tensor.is_floating_point() or tensor.is_complex()) and tensor.numel():
+        missing = tensor.isnan()
+        row, position = first_place(missing) if missing.any() else (0, 0)
+        found = "NaN" if missing.any() else f"the {type(tensor[0, 0].item()).__name__} {tensor[0, 0].item()!r}"
+        raise ValueError(
+            f"sequence {row}, position {position}: found {found}, expected an integer code; "
+            "code the symbols as integers and fill the padding with an integer such as -1 (pad=-1)"
+        )
+    tensor = tensor.long()
+    if pad is not None and (isinstance(pad, bool) or not isinstance(pad, int | np.integer)):
+        raise ValueError(f"pad: expected an integer for an integer array, found {pad!r}")
+    columns = torch.arange(tensor.shape[1])
+    if lengths is not None:
+        lengths = _as_lengths(lengths, len(tensor))
+        check_lengths(lengths, tensor.shape[1])
+    elif pad is not None:
+        lengths = tensor.ne(int(pad)).long().cumprod(1).sum(1)
+    else:
+        lengths = torch.full((len(tensor),), tensor.shape[1])
+    inside = columns < lengths[:, None]
+    if pad is not None:
+        _check_padding(tensor, inside, int(pad))
+    tokens = tensor.masked_fill(~inside, 0)
+    if alphabet is None:
+        negative = inside & (tensor < 0)
+        if negative.any():
+            row, position = first_place(negative)
+            raise ValueError(
+                f"sequence {row}, position {position}: found {int(tensor[row, position])}, expected a code of at "
+                f"least 0; if it marks the padding, say pad={int(tensor[row, position])}"
+            )
+        alphabet = int(tokens.max()) + 1 if tokens.numel() else 1
+    if not isinstance(alphabet, int) and all(type(symbol) is int for symbol in alphabet):
+        rows = [tensor[i, : lengths[i]].tolist() for i in range(len(tensor))]
+        return coded_rows(rows, alphabet)
+    return tokens, lengths, alphabet
+
+
+def stripped_rows(rows: list[list[Any]], lengths: Any, pad: Any) -> list[list[Any]]:
+    """The symbols of each row of a padded array of objects or strings."""
+    if lengths is not None:
+        found = _as_lengths(lengths, len(rows))
+        check_lengths(found, len(rows[0]) if rows else 0)
+        ends = found.tolist()
+    else:
+        ends = [row.index(pad) if pad is not None and pad in row else len(row) for row in rows]
+    for index, (row, end) in enumerate(zip(rows, ends, strict=True)):
+        if pad is None:
+            break
+        if pad in row[:end]:
+            raise ValueError(
+                f"sequence {index}, position {row.index(pad)}: found the padding value {pad!r} inside the sequence, "
+                "expected it only after the end; fix lengths=, or use a padding value that is no symbol"
+            )
+        for position in range(end, len(row)):
+            if row[position] != pad:
+                raise ValueError(
+                    f"sequence {index}, position {position}: found {row[position]!r} behind the padding value {pad!r}, "
+                    "expected padding up to the end of the row; a pad inside a sequence has no meaning, remove it"
+                )
+    return [row[:end] for row, end in zip(rows, ends, strict=True)]
+
+
+def check_table(table: Any) -> None:
+    """Checks that a pandas table is a padded array, and not the sequences in one of its columns."""
+    kinds = sorted({str(kind) for kind in table.dtypes})
+    if len(kinds) > 1:
+        raise ValueError(
+            f"expected a table of symbols, one sequence a row, found columns of the kinds {kinds}; give the column of "
+            f"the sequences, such as data[{table.columns[0]!r}]"
+        )
+
+
+def check_lengths(lengths: Tensor, width: int) -> None:
+    bad = (lengths < 0) | (lengths > width)
+    if bad.any():
+        row = int(bad.nonzero()[0])
+        raise ValueError(
+            f"sequence {row}: found the length {int(lengths[row])}, expected 0..{width}, the number of columns"
+        )
+
+
+def _check_padding(tensor: Tensor, inside: Tensor, pad: int) -> None:
+    within = inside & (tensor == pad)
+    if within.any():
+        row, position = first_place(within)
+        raise ValueError(
+            f"sequence {row}, position {position}: found the padding value {pad} inside the sequence, expected it only "
+            "after the end; fix lengths=, or use a padding value that is no symbol"
+        )
+    behind = ~inside & (tensor != pad)
+    if behind.any():
+        row, position = first_place(behind)
+        raise ValueError(
+            f"sequence {row}, position {position}: found {int(tensor[row, position])} behind the padding value {pad}, "
+            "expected padding up to the end of the row; a pad inside a sequence has no meaning, remove it"
+        )
+
+
+def _as_lengths(lengths: Any, count: int) -> Tensor:
+    tensor = torch.as_tensor(lengths.cpu() if isinstance(lengths, Tensor) else np.array(lengths))
+    if tensor.is_floating_point() or tensor.shape != (count,):
+        raise ValueError(
+            f"lengths: expected {count} integers, one for each row, found {tensor.dtype} of shape {list(tensor.shape)}"
+        )
+    return tensor.long()
+
+
+def first_place(mask: Tensor) -> tuple[int, int]:
+    row, position = mask.nonzero()[0].tolist()
+    return row, position

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variable-length discrete sequences as padded tensors, made from whatever the user has."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.sequences.alphabets import Alphabet, as_alphabet, check_alphabet, shown_alphabet, unknown_symbol
+from pyro_ksd.sequences.array_reading import check_lengths, first_place
+from pyro_ksd.sequences.reading import coded
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """A data set of ``N`` sequences over an alphabet of ``S`` symbols, coded from 0 to ``S - 1``.
+
+    :param tokens: long ``[N, T]``, the coded symbols, padded with 0 after the end.
+    :param lengths: long ``[N]``, the number of symbols of each sequence, at most ``T``.
+    :param alphabet: the number of symbols ``S``, or the symbols themselves in the order of their codes.
+
+    Use :meth:`of` to make one from strings, lists, arrays or columns.
+
+    >>> data = Sequences.of(["ACG", "T", "GG"])
+    >>> data.alphabet, data.lengths.tolist()
+    (('A', 'C', 'G', 'T'), [3, 1, 2])
+    >>> data.to_lists()
+    [['A', 'C', 'G'], ['T'], ['G', 'G']]
+    >>> Sequences.of(["AC", "GG"], "ACGT")
+    Sequences(2 over ('A', 'C', 'G', 'T'): ['A', 'C'], ['G', 'G'])
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    alphabet: Alphabet
+
+    def __post_init__(self) -> None:
+        check_alphabet(self.alphabet)
+        for name, tensor, dims in (("tokens", self.tokens, 2), ("lengths", self.lengths, 1)):
+            if not isinstance(tensor, Tensor) or tensor.dtype != torch.long or tensor.ndim != dims:
+                found = f"{tensor.dtype} {list(tensor.shape)}" if isinstance(tensor, Tensor) else type(tensor).__name__
+                raise ValueError(
+                    f"{name}: expected a long tensor with {dims} dimension(s), found {found}; "
+                    "use Sequences.of(...) to convert other data"
+                )
+        if len(self.tokens) != len(self.lengths):
+            raise ValueError(
+                f"expected one length for each of the {len(self.tokens)} rows of tokens, found {len(self.lengths)}"
+            )
+        check_lengths(self.lengths, self.width)
+        size = self.alphabet_size
+        bad = (self.tokens < 0) | (self.tokens >= size)
+        if bad.any():
+            row, position = first_place(bad)
+            if position < self.lengths[row]:
+                raise unknown_symbol(row, position, int(self.tokens[row, position]), self.alphabet)
+        if (self.tokens.ne(0) & ~self.mask).any():
+            row, position = first_place(self.tokens.ne(0) & ~self.mask)
+            raise ValueError(
+                f"sequence {row}, position {position}: found {int(self.tokens[row, position])} after the end "
+                f"(length {int(self.lengths[row])}), expected the padding 0; use Sequences.of(tokens, lengths=lengths)"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        data: Any,
+        alphabet: int | Iterable[Hashable] | None = None,
+        *,
+        lengths: Any = None,
+        pad: Any = None,
+    ) -> Sequences:
+        """Makes ``Sequences`` from the forms in which sequences come.
+
+        :param data: a list (or any iterable, a pandas or xarray column) of sequences, each a string or an iterable of
+            hashable symbols; or a two-dimensional padded array (numpy, torch, xarray), one sequence a row.
+        :param alphabet: the number of symbols or the symbols in the order of their codes. Left out, it is read off
+            the data: ``max + 1`` for integers, the sorted symbols otherwise. State it where the model knows symbols
+            that the data may lack.
+        :param lengths: for padded arrays, the number of symbols of each row.
+        :param pad: for padded arrays, the value that fills a row behind its end. A padded array with neither
+            ``lengths`` nor ``pad`` has full rows.
+        :raises ValueError: naming the sequence, the position, the value found, what was expected and the fix.
+
+        >>> Sequences.of([[0, 2], [], [1]]).lengths.tolist()
+        [2, 0, 1]
+        >>> import torch
+        >>> Sequences.of(torch.tensor([[0, 1, 1], [1, -1, -1]]), alphabet=2, pad=-1).to_lists()
+        [[0, 1, 1], [1]]
+        """
+        if isinstance(data, Sequences):
+            if alphabet is not None and as_alphabet(alphabet) != data.alphabet:
+                raise ValueError(f"the data already has the alphabet {data.alphabet}, found another one: {alphabet}")
+            return data
+        return cls(*coded(data, alphabet, lengths, pad))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self[:3].to_lists()))
+        return f"Sequences({len(self)} over {shown_alphabet(self.alphabet)}: {shown}{', ...' if len(self) > 3 else ''})"
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, rows: slice | Tensor | Sequence[int]) -> Sequences:
+        """The sequences of the given rows (a slice, a list of indices, an index or boolean tensor)."""
+        if isinstance(rows, int):
+            raise ValueError(f"expected several rows, found the single index {rows}; use data[{rows}:{rows + 1}]")
+        return self.derived(self.tokens[rows], self.lengths[rows])
+
+    def derived(self, tokens: Tensor, lengths: Tensor) -> Sequences:
+        """Sequences over the same alphabet, from tensors made of valid ones: they are not checked again."""
+        new = object.__new__(Sequences)
+        for name, value in (("tokens", tokens), ("lengths", lengths), ("alphabet", self.alphabet)):
+            object.__setattr__(new, name, value)
+        return new
+
+    def narrowed(self) -> Sequences:
+        """The same sequences without columns that are padding in all of them."""
+        width = int(self.lengths.max()) if len(self) else 0
+        return self.derived(self.tokens[:, :width], self.lengths)
+
+    def over(self, alphabet: int | Iterable[Hashable]) -> Sequences:
+        """The same codes as symbols of another alphabet of the same size, for what a model drew.
+
+        >>> Sequences.of([[0, 2], [1]], 3).over("abc").to_lists()
+        [['a', 'c'], ['b']]
+        """
+        symbols = as_alphabet(alphabet)
+        found = symbols if isinstance(symbols, int) else len(symbols)
+        if found != self.alphabet_size:
+            raise ValueError(f"expected an alphabet of {self.alphabet_size} symbols, found one of {found}")
+        return Sequences(self.tokens, self.lengths, symbols)
+
+    @property
+    def alphabet_size(self) -> int:
+        """The number of symbols ``S``."""
+        return self.alphabet if isinstance(self.alphabet, int) else len(self.alphabet)
+
+    @property
+    def symbols(self) -> tuple[Hashable, ...]:
+        """The symbols in the order of their codes."""
+        return tuple(range(self.alphabet)) if isinstance(self.alphabet, int) else self.alphabet
+
+    @property
+    def width(self) -> int:
+        """The number of columns ``T`` of ``tokens``."""
+        return self.tokens.shape[1]
+
+    @property
+    def mask(self) -> Tensor:
+        """Boolean ``[N, T]``, true inside the sequences."""
+        return torch.arange(self.width) < self.lengths[:, None]
+
+    def encode(self, symbols: Iterable[Hashable]) -> list[int]:
+        """The codes of symbols of the alphabet."""
+        codes = {symbol: code for code, symbol in enumerate(self.symbols)}
+        found = list(symbols)
+        for symbol in found:
+            if symbol not in codes:
+                raise ValueError(
+                    f"found the symbol {symbol!r}, expected one of the alphabet {shown_alphabet(self.alphabet)}"
+                )
+        return [codes[symbol] for symbol in found]
+
+    def to_lists(self) -> list[list[Hashable]]:
+        """The sequences as lists of their symbols, the inverse of :meth:`of`."""
+        symbols = self.symbols
+        rows = zip(self.tokens.tolist(), self.lengths.tolist(), strict=True)
+        return [[symbols[code] for code in row[:length]] for row, length in rows]
+
+    def padded(self, pad: int) -> Tensor:
+        """``tokens`` with another padding value: long ``[N, T]``."""
+        return self.tokens.masked_fill(~self.mask, pad)
+
+    @staticmethod
+    def cat(parts: Sequence[Sequences]) -> Sequences:
+        """The sequences of all parts in one data set; the parts share an alphabet."""
+        if any(part.alphabet != parts[0].alphabet for part in parts):
+            raise ValueError(
+                f"expected one alphabet, found {sorted({shown_alphabet(part.alphabet) for part in parts})}"
+            )
+        width = max(part.width for part in parts)
+        tokens = [torch.nn.functional.pad(part.tokens, (0, width - part.width)) for part in parts]
+        return parts[0].derived(torch.cat(tokens), torch.cat([part.lengths for part in parts]))

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Stein operators: they turn the log-ratios of edits into weights.
+
+An operator acts on a function :math:`f` of sequences as
+:math:`(A_p f)(x) = \sum_{y} w(x, y)\,(f(y) - f(x))` over the edits :math:`y` of :math:`x`. The weights are the rates of
+a jump process that leaves :math:`p` invariant, hence :math:`\mathbb{E}_p[A_p f] = 0`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits.neighborhoods import Neighborhood, zs
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.balancing import Balancing, as_balancing
+
+
+class Operator(ABC):
+    """The edits to look at, and their weights given the log-ratios.
+
+    >>> operator, data = ZanellaOperator(zs(locations=1), "metropolis"), Sequences.of(["ab"])
+    >>> edits = operator.neighborhood.edits(data)
+    >>> log_ratio = torch.tensor([0.0, -1.0, -1.0, 1.0])  # a model that prefers short sequences
+    >>> for y, weight in zip(edits.apply(data).to_lists(), operator.weights(data, edits, log_ratio), strict=True):
+    ...     print("".join(y), f"{weight:.2f}")
+    aa 1.00
+    aba 0.37
+    abb 0.37
+    a 1.00
+    """
+
+    neighborhood: Neighborhood  # its log-ratios are what the operator needs; a dataclass field of every operator
+
+    @abstractmethod
+    def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
+        r"""The weights :math:`w(x, y)` of the edits.
+
+        :param edits: the edits of the operator's ``neighborhood`` around the sequences.
+        :param log_ratio: ``[E]``, :math:`\log p(y) - \log p(x)`.
+        :returns: ``[E]``
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class ZanellaOperator(Operator):
+    r"""The Zanella–Stein operator, :math:`w(x, y) = g(p(y) / p(x))` for :math:`y \in \partial x`.
+
+    Baum, Kanagawa and Gretton (2023), section 3.
+
+    :param neighborhood: the edits; all substitutions, insertions and deletions if left out.
+    :param balancing: ``"barker"``, ``"mpf"``, ``"metropolis"`` or a function of the log-ratio.
+
+    >>> operator = ZanellaOperator(zs(locations=1))
+    >>> data = Sequences.of(["ab"])
+    >>> operator.weights(data, operator.neighborhood.edits(data), torch.tensor([0.0, -1.0, -1.0, 1.0]))
+    tensor([0.5000, 0.2689, 0.2689, 0.7311])
+    """
+
+    neighborhood: Neighborhood = field(default_factory=zs)
+    balancing: str | Balancing = "barker"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "balancing", as_balancing(self.balancing))
+
+    def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
+        return self.balancing(log_ratio)  # type: ignore[operator]  # made a function in __post_init__
+
+
+@dataclass(frozen=True, eq=False)
+class TailBlockOperator(Operator):
+    r"""Jumps between a sequence and the block of all its extensions by one symbol.
+
+    With :math:`P_\uparrow(x) = \sum_s p(x \cdot s)`, a sequence is extended at rate :math:`g(P_\uparrow(x) / p(x))`, to
+    :math:`x \cdot s` with probability :math:`p(x \cdot s) / P_\uparrow(x)`, and shortened from :math:`x \cdot s` to
+    :math:`x` at rate :math:`g(p(x) / P_\uparrow(x))`. Detailed balance holds block by block. The rates average over the
+    last symbol, so for functions of the length the noise of the symbols cancels: this is the operator that sees the
+    length of sequences, which the paper's operators hardly do.
+
+    :param balancing: as for :class:`ZanellaOperator`.
+    :param neighborhood: what replaces, appends and removes the last symbol: the
+        :attr:`~pyro_ksd.edits.Neighborhood.tail` of a neighborhood. Left out, any symbol may come, and replace
+        any other.
+
+    >>> operator, data = TailBlockOperator(), Sequences.of(["ab"])
+    >>> edits = operator.neighborhood.edits(data)  # to aa, aba, abb and a
+    >>> operator.weights(data, edits, torch.tensor([0.0, -1.0, -1.0, 1.0]))  # from ab to aa there is no jump
+    tensor([0.0000, 0.2119, 0.2119, 0.5761])
+    """
+
+    balancing: str | Balancing = "barker"
+    neighborhood: Neighborhood = field(default_factory=lambda: zs(locations=1))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "balancing", as_balancing(self.balancing))
+
+    def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
+        weights = torch.zeros_like(log_ratio)
+        swaps, appends, removes = (_of_shape(edits, *shape) for shape in ((1, 1), (0, 1), (1, 0)))
+        owner = edits.owner
+        up = _logsumexp_by_owner(log_ratio[appends], owner[appends], len(sequences))
+        others = _logsumexp_by_owner(log_ratio[swaps], owner[swaps], len(sequences))
+        siblings = others.logaddexp(log_ratio.new_zeros(()))
+        rate_up = self.balancing(up)  # type: ignore[operator]  # made a function in __post_init__
+        share = (log_ratio[appends] - up[owner[appends]]).exp().nan_to_num(nan=0.0)
+        weights[appends] = rate_up[owner[appends]] * share
+        weights[removes] = self.balancing(log_ratio[removes] - siblings[owner[removes]])  # type: ignore[operator]
+        return weights
+
+
+def _of_shape(edits: Edits, removed: int, inserted: int) -> Tensor:
+    """The flat positions of the splices of one shape, long ``[M]``."""
+    offset, positions = 0, []
+    for block in edits.blocks:
+        if (block.removed, block.inserted.shape[1]) == (removed, inserted):
+            positions.append(torch.arange(offset, offset + len(block)))
+        offset += len(block)
+    return torch.cat(positions) if positions else torch.zeros(0, dtype=torch.long)
+
+
+def _logsumexp_by_owner(values: Tensor, owner: Tensor, count: int) -> Tensor:
+    """``[count]``: the log of the sum of exponentials over each owner; ``-inf`` where there is none."""
+    top = values.new_full((count,), -torch.inf).scatter_reduce_(0, owner, values, "amax")
+    safe = top.masked_fill(top == -torch.inf, 0.0)
+    return values.new_zeros(count).index_add_(0, owner, (values - safe[owner]).exp()).log() + safe

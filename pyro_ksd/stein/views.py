@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views: the ways in which a check looks at a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyro_ksd.edits.neighborhoods import Neighborhood, zs
+from pyro_ksd.kernels.base import Kernel
+from pyro_ksd.kernels.contiguous import ContiguousKernel
+from pyro_ksd.kernels.length import LengthKernel
+from pyro_ksd.kernels.start import StartKernel
+from pyro_ksd.stein.balancing import Balancing
+from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One way to look at a model: what is jumped between, and how sequences are compared.
+
+    :param name: what a person calls it, such as ``"content-2"``.
+    :param operator: the Stein operator. Views that share one operator object share its edits and log-ratios.
+    :param kernel: the kernel.
+
+    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.kernels import HammingKernel
+    >>> view = View("whole sequences", ZanellaOperator(), HammingKernel())
+    >>> options = {"views": ["length", view], "num_bootstrap": 20, "progress": False}
+    >>> check = ksd_check(random_walk(3), ["abc", "ab", "ba", "bca"], **options)
+    >>> check["ksd"]["view"].values.tolist()
+    ['length', 'whole sequences']
+    """
+
+    name: str
+    operator: Operator
+    kernel: Kernel[Any]
+
+
+def default_views(neighborhood: Neighborhood | None = None, balancing: str | Balancing = "barker") -> list[View]:
+    """The views that together see most of what can be wrong with a sequence model.
+
+    ``content-1``, ``content-2``, ``content-3`` compare single symbols, pairs and triples wherever they stand, ``start``
+    the first symbol, ``length`` the length.
+
+    :param neighborhood: the edits of all views but ``length``, which has those of its
+        :attr:`~pyro_ksd.edits.Neighborhood.tail`; all substitutions, insertions and deletions if left out.
+    :param balancing: the balancing function of all views.
+
+    >>> [view.name for view in default_views()]
+    ['content-1', 'content-2', 'content-3', 'start', 'length']
+    """
+    neighborhood = neighborhood or zs()
+    operator = ZanellaOperator(neighborhood, balancing)
+    content = [View(f"content-{t}", operator, ContiguousKernel(t)) for t in (1, 2, 3)]
+    start = View("start", operator, StartKernel())
+    return [*content, start, View("length", TailBlockOperator(balancing, neighborhood.tail), LengthKernel())]

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The edits of an operator around sequences, weighted by a model."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.edits.weighted_edits import WeightedEdits
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.model_batch import ModelBatch
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.operators import Operator
+
+
+def weighted_edits(
+    model: SequenceModel | ModelBatch, operator: Operator, sequences: Sequences, begin: int = 0
+) -> WeightedEdits:
+    """The edits of the operator around the sequences, with their weights, ``[E]``, or ``[K, E]`` for ``K`` models.
+
+    :param sequences: all of them possible under the model.
+    :param begin: the row of the first sequence in the data.
+    :raises ValueError: if the model gives NaN to an edit.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein import ZanellaOperator
+    >>> found = weighted_edits(random_walk(3), ZanellaOperator(), Sequences.of(["ab", "bca"]))
+    >>> len(found.edits)  # 10 substitutions, 16 insertions, 5 deletions
+    31
+    """
+    asked = model.for_rows(begin) if isinstance(model, SequenceModel) else model
+    edits, log_ratio = edits_with_ratios(asked, operator.neighborhood, sequences)
+    if log_ratio.ndim == 1:
+        weights = operator.weights(sequences, edits, log_ratio)
+    else:
+        weights = torch.stack([operator.weights(sequences, edits, own) for own in log_ratio])
+    return WeightedEdits(begin, sequences, edits, weights)
+
+
+def edits_with_ratios(
+    model: SequenceModel | ModelBatch, neighborhood: Neighborhood, sequences: Sequences
+) -> tuple[Edits, Tensor]:
+    """The edits around the sequences, and their log-ratios, double ``[E]``, or ``[K, E]`` for ``K`` models.
+
+    :raises ValueError: showing an edit to which the model gives NaN.
+    """
+    edits = neighborhood.edits(sequences)
+    log_ratio = model.log_ratio(sequences, edits).double()
+    if log_ratio.isnan().any():
+        edit = log_ratio.isnan().nonzero()[:1, -1]
+        row = int(edits.owner[edit])
+        raise ValueError(
+            f"expected a log-ratio for every edit, found NaN where sequence {row}, "
+            f"{sequences[row : row + 1].to_lists()[0]}, becomes {edits.select(edit).apply(sequences).to_lists()[0]}; "
+            "the model gives NaN there"
+        )
+    return edits, log_ratio
