@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to hand in a Pyro program: ``python -m benchmarks.extraction``.
+"""What a check of a Pyro program costs: ``python -m benchmarks.extraction``.
 
 The time of a whole check (200 sequences, 10 symbols, a first-order chain, wild bootstrap) through each style of model,
 as a ratio to the same check through the distribution of the package, measured in the same run.
@@ -114,7 +114,7 @@ def main() -> None:
         program = VectorizedProgram(styles.two_sites_a_step, data)
         guards = seconds(lambda: check_program(program, data), 3)  # noqa: B023
         lengths = seconds(lambda: has_length_distribution(program, data), 3)  # noqa: B023
-        print(f"  guards: {guards:.3f} s, length law: {lengths:.3f} s")
+        print(f"  guards: {guards:.3f} s, length distribution: {lengths:.3f} s")
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ from pyro_ksd import plot_null, plot_views, summary, verdict
 from pyro_ksd.checks.baselines import likelihood_ratio_check, mmd_check
 from pyro_ksd.checks.baselines.mmd import mmd_squared, pair_matrix
 from pyro_ksd.common.random_numbers import seeded_generator
-from pyro_ksd.fit_tests.null_draws import rademacher
 from pyro_ksd.examples import random_walk
+from pyro_ksd.fit_tests.null_draws import rademacher
+from pyro_ksd.fit_tests.statistics import u_statistic, weighted_u_statistics
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, Kernel, LengthKernel, StartKernel
 from pyro_ksd.models import LinearChainMRF, MarkovSequence, constrain
 from pyro_ksd.models.fitting.counting import fit_markov, fitted_log_likelihoods
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.fit_tests.statistics import u_statistic, weighted_u_statistics
 from pyro_ksd.stein.views import default_views
 
 KERNELS: dict[str, Kernel] = {

@@ -5,13 +5,13 @@ import pytest
 import torch
 from example_models import walk
 
-from pyro_ksd.fit_tests.null_draws import multinomial, parametric_bootstrap, rademacher, wild_bootstrap
 from pyro_ksd.fit_tests.feature_scores import scores
+from pyro_ksd.fit_tests.null_draws import multinomial, parametric_bootstrap, rademacher, wild_bootstrap
+from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix
-from pyro_ksd.stein.operators import ZanellaOperator
-from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
 
 NGRAMS = View("n-grams", ZanellaOperator(), ContiguousKernel(2))

@@ -19,10 +19,10 @@ from synthetic import made_up_check
 
 from pyro_ksd import Sequences, View, ksd_check, verdict
 from pyro_ksd.examples import random_walk
-from pyro_ksd.kernels import ContiguousKernel, EmbeddingKernel, HammingKernel
-from pyro_ksd.stein.operators import ZanellaOperator
-from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.kernels import ContiguousKernel, EmbeddingKernel, HammingKernel
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import default_views
 
 LOGITS = torch.tensor([0.0, 0.0, -torch.inf])

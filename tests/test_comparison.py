@@ -22,13 +22,13 @@ from torch import Tensor
 
 from pyro_ksd import LinearChainMRF, MarkovSequence, Sequences, View, ksd_check
 from pyro_ksd.checks.model_comparison import ksd_compare
+from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, jackknife_error, leave_one_out, relative_fit
 from pyro_ksd.kernels import HammingKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix
 from pyro_ksd.models import SequenceModel
-from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.results.comparison_table import compare_table
-from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, jackknife_error, leave_one_out, relative_fit
 from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import default_views
 
 LEVEL = 0.05

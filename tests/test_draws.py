@@ -18,15 +18,15 @@ from torch import Tensor
 
 from pyro_ksd import HiddenMarkovSequence, MarkovSequence, Sequences
 from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests.feature_scores import largest_score, scores
+from pyro_ksd.fit_tests.predictive import posterior_predictive
+from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
-from pyro_ksd.edits.neighborhoods import zs
-from pyro_ksd.fit_tests.predictive import posterior_predictive
-from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.views import View, default_views
 

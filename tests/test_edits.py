@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
+from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.container import Sequences
 
 SIZE = 3

@@ -8,13 +8,13 @@ import torch
 from example_models import walk
 from scipy.stats import binom
 
-from pyro_ksd.fit_tests.combination import min_p
-from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, wild_bootstrap
-from pyro_ksd.fit_tests.feature_scores import largest_score, scores
-from pyro_ksd.models import constrain
-from pyro_ksd.fit_tests.statistics import p_value, u_statistic
-from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.feature_scores import largest_score, scores
+from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, wild_bootstrap
+from pyro_ksd.fit_tests.statistics import p_value, u_statistic
+from pyro_ksd.models import constrain
+from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.views import default_views
 
 RUNS, DRAWS, LEVEL = 1000, 199, 0.05

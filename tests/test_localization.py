@@ -9,12 +9,12 @@ import torch
 from example_models import Unsampled, walk
 
 from pyro_ksd.examples import random_walk
-from pyro_ksd.kernels import ContiguousKernel, HammingKernel
-from pyro_ksd.fit_tests.localization import MOST_EDITS, edit_shares, localize
-from pyro_ksd.models import IndependentSequence, MarkovSequence
-from pyro_ksd.stein.operators import ZanellaOperator
-from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
+from pyro_ksd.fit_tests.localization import MOST_EDITS, edit_shares, localize
+from pyro_ksd.kernels import ContiguousKernel, HammingKernel
+from pyro_ksd.models import IndependentSequence, MarkovSequence
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
 
 SYMBOLS = list("abcde")

@@ -12,10 +12,10 @@ import oracle
 import pytest
 import torch
 
-from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, InsertionsDeletions, Neighborhood, Substitutions, zs
-from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
 
 Codes = tuple[int, ...]
 Rates = dict[tuple[Codes, Codes], float]

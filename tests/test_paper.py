@@ -38,12 +38,12 @@ from benchmarks.paper.testing import (
 )
 from benchmarks.scenario_models import redrawn, scenarios, text_variants
 from pyro_ksd import likelihood_ratio_check, mmd_check
+from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.examples import random_walk
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.models import SequenceDistribution, fit_markov
-from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.fit_tests.absolute import goodness_of_fit
 
 
 def seeded(seed: int = 0) -> torch.Generator:

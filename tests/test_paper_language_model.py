@@ -12,14 +12,14 @@ from torch import Tensor
 
 from benchmarks.paper.language_model import mixture, stein_matrices_of_sets, with_what_is_there
 from benchmarks.paper.question_network import START, LanguageModel, WordNetwork, sentences, trained
+from pyro_ksd.edits.neighborhoods import BeforeEnd
+from pyro_ksd.edits.prefix_neighborhoods import PrefixSubstitutions, prefix_zs
 from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import AutoregressiveModel
-from pyro_ksd.edits.neighborhoods import BeforeEnd
-from pyro_ksd.stein.operators import ZanellaOperator
-from pyro_ksd.edits.prefix_neighborhoods import PrefixSubstitutions, prefix_zs
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import View
 
 WORDS = (START, "a", "b", "c", "d", "?")

@@ -31,10 +31,10 @@ from pyro_ksd import (
     verdict,
 )
 from pyro_ksd.common.random_numbers import seeded_generator
-from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests.predictive import predictive_p_value
 from pyro_ksd.fit_tests.statistics import u_statistic
+from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.views import default_views
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
-from pyro_ksd.edits.symmetry import check_symmetric
 from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs
+from pyro_ksd.edits.symmetry import check_symmetric
 from pyro_ksd.sequences.container import Sequences
 
 Codes = tuple[int, ...]
@@ -30,7 +30,7 @@ def after(prefix: Codes) -> list[int]:
 
 
 def candidates(sequences: Sequences, top: int) -> Tensor:
-    """:func:`after` for every prefix, and rubbish behind the end of a sequence."""
+    """:func:`after` for every prefix, and rubbish after the end of a sequence."""
     codes = torch.full((len(sequences), sequences.width + 1, top), SIZE - 1)
     for row, symbols in enumerate(sequences.to_lists()):
         for length in range(len(symbols) + 1):

@@ -19,11 +19,11 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from pyro_ksd import MarkovSequence, Sequences, ksd_check
-from pyro_ksd.fit_tests.null_draws import refitted_bootstrap
-from pyro_ksd.models import RefitMarkov, RefitSVI, fit_markov
-from pyro_ksd.fit_tests.statistics import u_statistic
-from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.fit_tests.null_draws import refitted_bootstrap
+from pyro_ksd.fit_tests.statistics import u_statistic
+from pyro_ksd.models import RefitMarkov, RefitSVI, fit_markov
+from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.views import default_views
 
 SIZE = 3

@@ -12,15 +12,15 @@ from example_models import Unsampled
 from scipy.stats import chisquare
 from torch import Tensor
 
+from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.edits.splices import Edits
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.models import LinearChainMRF
 from pyro_ksd.models.wrappers.constrained import constrain
 from pyro_ksd.models.wrappers.sampler import with_sampler
-from pyro_ksd.edits.neighborhoods import Substitutions, zs
-from pyro_ksd.stein.zanella_sampler import ZanellaSamples, effective_sample_size, split_rhat, zanella_sample
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.stein.views import default_views
+from pyro_ksd.stein.zanella_sampler import ZanellaSamples, effective_sample_size, split_rhat, zanella_sample
 
 SIZE, LONGEST = 2, 3
 GENERATOR = torch.Generator().manual_seed(0)

@@ -23,9 +23,9 @@ from benchmarks.scenarios import (
     statistics,
 )
 from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.models import IndependentSequence, MarkovSequence, SequenceDistribution
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.stein.views import default_views
 
 ALL = {scenario.name: scenario for scenario in scenarios()}

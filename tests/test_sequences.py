@@ -300,7 +300,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         ["ab", "axb"],
         {"alphabet": "ab"},
         "sequence 1, position 1: found the symbol 'x', expected one of the alphabet ('a', 'b'); "
-        "add it to alphabet= or mend the sequence",
+        "add it to alphabet= or fix the sequence",
     ),
     "code outside": ([[0], [0, 3]], {"alphabet": 3}, "sequence 1, position 1: found the symbol 3, expected one of"),
     "negative code": ([[0], [-1, 0]], {"alphabet": 3}, "sequence 1, position 0: found the symbol -1, expected one of"),
@@ -359,13 +359,13 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "pad within the length": (
         torch.tensor([[0, 1], [1, -1]]),
         {"pad": -1, "lengths": [2, 2]},
-        "sequence 1, position 1: found the padding value -1 inside the sequence, expected it only behind the end; "
-        "mend lengths=, or use a padding value that is no symbol",
+        "sequence 1, position 1: found the padding value -1 inside the sequence, expected it only after the end; "
+        "fix lengths=, or use a padding value that is no symbol",
     ),
     "pad within the length, letters": (
         np.array([["a", "b"], ["b", "-"]]),
         {"pad": "-", "lengths": [2, 2]},
-        "sequence 1, position 1: found the padding value '-' inside the sequence, expected it only behind the end",
+        "sequence 1, position 1: found the padding value '-' inside the sequence, expected it only after the end",
     ),
     "value behind the length": (
         torch.tensor([[0, 1], [1, 0]]),
@@ -473,8 +473,8 @@ TOKENS = torch.tensor([[0, 1], [1, 0]])
         (TOKENS, [3, 1], 2, "sequence 0: found the length 3, expected 0..2"),
         (TOKENS, [2, 1], 1, "sequence 0, position 1: found the symbol 1, expected one of the alphabet 0..0"),
         (-TOKENS, [2, 1], 2, "sequence 0, position 1: found the symbol -1, expected one of the alphabet 0..1"),
-        (TOKENS, [1, 1], 2, "sequence 0, position 1: found 1 behind the end (length 1), expected the padding 0; use"),
-        (5 * TOKENS, [1, 1], 2, "sequence 0, position 1: found 5 behind the end (length 1), expected the padding 0"),
+        (TOKENS, [1, 1], 2, "sequence 0, position 1: found 1 after the end (length 1), expected the padding 0; use"),
+        (5 * TOKENS, [1, 1], 2, "sequence 0, position 1: found 5 after the end (length 1), expected the padding 0"),
         (TOKENS, [2, 1], ("a", "a"), "alphabet: expected distinct symbols, found 'a' more than once"),
     ],
 )
@@ -546,9 +546,9 @@ def test_table_with_other_columns() -> None:
     assert Sequences.of(table["dna"]).to_lists() == [["A", "C"], ["G"]]
 
 
-@pytest.mark.parametrize(("rows", "mend"), [([b"ab"], "bytes decoded"), ([3], "as a list"), (["a", None], "missing")])
-def test_rows_that_are_no_sequences(rows: list[object], mend: str) -> None:
-    with pytest.raises(ValueError, match=f"expected a string or a list of symbols, found .*{mend}"):
+@pytest.mark.parametrize(("rows", "fix"), [([b"ab"], "bytes decoded"), ([3], "as a list"), (["a", None], "missing")])
+def test_rows_that_are_no_sequences(rows: list[object], fix: str) -> None:
+    with pytest.raises(ValueError, match=f"expected a string or a list of symbols, found .*{fix}"):
         Sequences.of(rows)
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix, SumMatrix
 from pyro_ksd.fit_tests.statistics import p_value, u_statistic, v_statistic, weighted_u_statistics
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix, SumMatrix
 
 PSI = torch.randn(7, 4, dtype=torch.double, generator=torch.Generator().manual_seed(0))
 PSI[:, 2] = 0.0

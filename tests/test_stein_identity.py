@@ -10,6 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from pyro_ksd.edits.neighborhoods import (
+    CustomNeighborhood,
+    DoubleSubstitutions,
+    InsertionsDeletions,
+    Neighborhood,
+    Substitutions,
+    zs,
+)
 from pyro_ksd.kernels import (
     ContiguousKernel,
     CyclicGaussianKernel,
@@ -29,17 +37,9 @@ from pyro_ksd.models import (
     MarkovSequence,
     SequenceDistribution,
 )
-from pyro_ksd.edits.neighborhoods import (
-    CustomNeighborhood,
-    DoubleSubstitutions,
-    InsertionsDeletions,
-    Neighborhood,
-    Substitutions,
-    zs,
-)
-from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import View
 
 

@@ -8,12 +8,12 @@ import torch
 from example_models import Unsampled, walk
 
 from pyro_ksd.edits.splices import Edits
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.models import constrain
-from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import check_possible, stein_matrices
-from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
 
 

@@ -49,7 +49,7 @@ class SpliceBlock:
     def symbol(self, padded: Tensor, position: int) -> Tensor:
         """The symbol that the edited sequences have at ``position``, long ``[E]``.
 
-        :param padded: long ``[N, C]``, tokens with filler behind the end, ``C > position + removed``.
+        :param padded: long ``[N, C]``, tokens with filler after the end, ``C > position + removed``.
         """
         source = torch.where(self.start > position, position, position - self.growth).clamp_(min=0)
         symbol = padded.reshape(-1).index_select(0, self.owner * padded.shape[1] + source)
@@ -65,7 +65,7 @@ class SpliceBlock:
         and those that end at ``start .. start + W + width - 2`` are created; all others stay as they are.
 
         :param padded: long ``[N, margin + T + margin]``, tokens with a margin of filler on both sides, filler also
-            behind the end of each sequence; ``margin >= width - 1``.
+            after the end of each sequence; ``margin >= width - 1``.
         :returns: codes before ``[removed + width - 1, E]`` and after ``[W + width - 1, E]``; row ``j`` is the window
             that ends at ``start + j``.
         """

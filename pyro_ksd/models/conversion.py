@@ -30,12 +30,12 @@ def as_model(
     order: int | None = None,
     sampler: Sampler | None = None,
 ) -> SequenceModel:
-    """The model that a user's object stands for.
+    """The model made from what a user passes.
 
     ==================================  ==============================================================================
-    what is handed in                   what becomes of it
+    what is passed                      the result
     ==================================  ==============================================================================
-    ``program(sequences, lengths)``     :class:`~pyro_ksd.models.VectorizedProgram`, checked by the guards
+    ``program(sequences, lengths)``     :class:`~pyro_ksd.models.VectorizedProgram`, validated
     ``program(x)``                      the same, with one tensor filled with -1 after the ends
     ``program()``                       :class:`~pyro_ksd.models.LoopProgram`, one sequence at a time
     a distribution                      itself if it is one of this package, else scored by its ``log_prob``

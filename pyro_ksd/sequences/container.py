@@ -82,7 +82,7 @@ class Sequences:
             the data: ``max + 1`` for integers, the sorted symbols otherwise. State it where the model knows symbols
             that the data may lack.
         :param lengths: for padded arrays, the number of symbols of each row.
-        :param pad: for padded arrays, the value that fills a row behind its end. A padded array with neither
+        :param pad: for padded arrays, the value that fills a row after its end. A padded array with neither
             ``lengths`` nor ``pad`` has full rows.
         :raises ValueError: naming the sequence, the position, the value found, what was expected and the fix.
 

@@ -49,9 +49,9 @@ def _symbols(row: Any, index: int) -> list[Any]:
         return list(row.tolist())
     if isinstance(row, bytes) or not isinstance(row, Iterable):
         missing = row is None or (isinstance(row, float) and math.isnan(row))
-        mend = "remove or fill missing sequences" if missing else "give each sequence as a list, bytes decoded"
+        fix = "remove or fill missing sequences" if missing else "give each sequence as a list, bytes decoded"
         raise ValueError(
-            f"sequence {index}: expected a string or a list of symbols, found {row!r}; {mend} before the check"
+            f"sequence {index}: expected a string or a list of symbols, found {row!r}; {fix} before the check"
         )
     return list(map(plain_symbol, row))
 

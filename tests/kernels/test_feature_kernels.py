@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels import ContiguousKernel, EmbeddingKernel, FeatureKernel, LengthKernel, StartKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
-from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
 from pyro_ksd.sequences.container import Sequences
 
 Features = dict[tuple[int, ...], float]

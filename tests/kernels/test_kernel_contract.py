@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels import (
     ContiguousKernel,
@@ -24,7 +25,6 @@ from pyro_ksd.kernels import (
     LengthKernel,
     StartKernel,
 )
-from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.sequences.container import Sequences
 
 SIZE = 4

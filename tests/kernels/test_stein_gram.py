@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyro_ksd.edits.splices import Edits
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
+from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.cyclic_gaussian import CyclicGaussianKernel
 from pyro_ksd.kernels.dirac import DiracKernel
 from pyro_ksd.kernels.gap_weighted import GapWeightedKernel
 from pyro_ksd.kernels.hamming import HammingKernel
 from pyro_ksd.kernels.imq_hamming import IMQHammingKernel
-from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
 from pyro_ksd.sequences.container import Sequences
 
 DATA = [[0, 0, 1], [2], [], [1, 1], [2, 1, 0], [2]]

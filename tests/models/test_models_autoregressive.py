@@ -14,14 +14,14 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from pyro_ksd import AutoregressiveModel, ksd_check
+from pyro_ksd.edits.neighborhoods import BeforeEnd, Substitutions, check_symmetric, zs
+from pyro_ksd.edits.prefix_neighborhoods import PrefixSubstitutions, prefix_zs
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, LengthKernel, StartKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import constrain
-from pyro_ksd.edits.neighborhoods import BeforeEnd, Substitutions, check_symmetric, zs
-from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
-from pyro_ksd.edits.prefix_neighborhoods import PrefixSubstitutions, prefix_zs
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import View
 
 SIZE, LONGEST, END, PROMPT = 4, 4, 2, [4, 1]

@@ -10,17 +10,17 @@ from example_models import Unsampled, walk
 from scipy.stats import chisquare
 from torch import Tensor
 
+from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.edits.splices import Edits
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import ContiguousKernel, LengthKernel, StartKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import LinearChainMRF, MarkovSequence, SequenceDistribution, SequenceModel
 from pyro_ksd.models.wrappers.constrained import ConstrainedModel, constrain
 from pyro_ksd.models.wrappers.sampler import with_sampler
-from pyro_ksd.edits.neighborhoods import Substitutions, zs
-from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
-from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
 
 SIZE, LONGEST = 3, 4

@@ -11,6 +11,7 @@ import pytest
 import torch
 from pyro import poutine
 
+from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models import (
     HiddenMarkovSequence,
@@ -20,7 +21,6 @@ from pyro_ksd.models import (
     SequenceDistribution,
     SequenceModel,
 )
-from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
 from pyro_ksd.sequences.container import Sequences
 
 DOUBLE = torch.double
@@ -349,7 +349,7 @@ def test_other_alphabet(model):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (torch.tensor([[0, 1], [0, 3]]), r"codes 0..2, then only the padding -1, found 3 at index \[1, 1\]; mend"),
+        (torch.tensor([[0, 1], [0, 3]]), r"codes 0..2, then only the padding -1, found 3 at index \[1, 1\]; fix"),
         (torch.tensor([0, -2]), r"found -2 at index \[1\]"),
         (torch.tensor([0, -1, 1]), r"found 1 at index \[2\]"),
         (torch.tensor([0.0, 1.0]), r"a long tensor of shape \[..., T\], found torch.float32 \[2\]; code the symbols"),

@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 import torch
 
+from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.models import HiddenMarkovSequence, MarkovSequence
-from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.sequences.container import Sequences
 
 K, S = 3, 2

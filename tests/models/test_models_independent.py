@@ -9,8 +9,8 @@ import pytest
 import scipy.stats
 import torch
 
-from pyro_ksd.models import IndependentSequence
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.models import IndependentSequence
 from pyro_ksd.sequences.container import Sequences
 
 PROBS = torch.tensor([0.2, 0.3, 0.5], dtype=torch.double)

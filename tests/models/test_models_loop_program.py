@@ -18,9 +18,9 @@ from pyro.nn import PyroModule, PyroParam
 from torch import Tensor, nn
 from torch.distributions import constraints
 
+from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.models import MarkovSequence
 from pyro_ksd.models.programs.loop import LoopProgram
-from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.sequences.container import Sequences
 
 S = 3
@@ -670,7 +670,7 @@ def test_too_long_draws():
 
 
 def test_draws_outside_of_the_alphabet():
-    with pytest.raises(ValueError, match=r"site 'x_\d+': found the symbol 2, expected 0..1; mend alphabet_size="):
+    with pytest.raises(ValueError, match=r"site 'x_\d+': found the symbol 2, expected 0..1; fix alphabet_size="):
         LoopProgram(chain(), 2).draw(50)
 
 
@@ -851,7 +851,7 @@ def test_symbols_outside_of_the_support(name, validate):
             ) as e:
                 LoopProgram(program, S).log_joint(Sequences.of([first, [0, 2], [1, 1]], S))
             assert SMALL_LAWS[name][1] in str(e.value)
-            assert "mend alphabet_size=" in str(e.value)
+            assert "fix alphabet_size=" in str(e.value)
 
 
 @pytest.mark.parametrize("index", [lambda x: x, int])
@@ -867,7 +867,7 @@ def test_log_probabilities_that_are_none(index, bad, first):
 
     data = Sequences.of([[first, 2], [0, 1], [2, 2]], S)
     site, sequence = ("f_0", r"\[1, 2\]") if first else ("f_1", r"\[0, 1\]")
-    message = rf"site '{site}': expected a log-probability, found {bad} for the sequence {sequence}; mend"
+    message = rf"site '{site}': expected a log-probability, found {bad} for the sequence {sequence}; fix"
     with pytest.raises(ValueError, match=message):
         LoopProgram(program, S).log_joint(data)
 

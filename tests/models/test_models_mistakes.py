@@ -150,9 +150,9 @@ MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (global_latent, "site 'rate': found a global latent without a value, expected one in parameters="),
     (factor_summed_over_the_batch, "log-joint of a sequence changes with the other sequences of the batch"),
     (factor_outside_the_plate, "site 'taste': stands outside the plate 'sequences', but its log-probability changes"),
-    (missing_mask, "log-joint of a sequence changes with the padding behind its end"),
+    (missing_mask, "log-joint of a sequence changes with the padding after its end"),
     (ignores_lengths, "expected steps t >= lengths to count nothing: put them under poutine.mask(mask=t < lengths)"),
-    (padding_is_no_symbol, "filled with -1 behind the ends: a value that is no symbol"),
+    (padding_is_no_symbol, "filled with -1 after the ends: a value that is no symbol"),
     (unknown_symbols, "the program does not score the data: site 'x_0': Expected value argument"),
     (hard_coded_batch_size, "the program runs on all 5 sequences, but not on a few of them: a batch size seems to be"),
     (hard_coded_everywhere, "found the plates {'sequences': 7} when the program was tried with 3 sequences and"),
@@ -234,7 +234,7 @@ def returns_a_pair(x: Any = None, num_sequences: int = 0) -> Any:
 
 def test_generation_of_one_tensor_is_checked() -> None:
     model = as_model(returns_a_pair, DATA)
-    with pytest.raises(ValueError, match=re.escape("expected a tensor [4, T] filled with -1 behind the end")):
+    with pytest.raises(ValueError, match=re.escape("expected a tensor [4, T] filled with -1 after the end")):
         model.draw(4)  # type: ignore[attr-defined]
 
 

@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 import torch
 
-from pyro_ksd.models import LinearChainMRF
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.models import LinearChainMRF
 from pyro_ksd.sequences.container import Sequences
 
 S, M = 3, 5

@@ -17,12 +17,12 @@ from pyro.nn import PyroModule, PyroSample
 from pyro_programs import SIZE, bernoulli, stops
 from torch import Tensor
 
+from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.models import MarkovSequence
 from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
-from pyro_ksd.models.posterior.program_batch import ProgramBatch
-from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.sequences.container import Sequences
 
 DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]], SIZE)

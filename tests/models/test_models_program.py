@@ -14,10 +14,10 @@ import torch
 from pyro_programs import EXAMPLES, SIZE
 
 from pyro_ksd import MarkovSequence, ksd_check
+from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.evaluation import distinct
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
-from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
 from pyro_ksd.sequences.container import Sequences
 
 DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]], SIZE)

@@ -13,10 +13,10 @@ from pyro import poutine
 from pyro_programs import SIZE
 from torch import Tensor
 
+from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
 from pyro_ksd.models import LinearChainMRF, MarkovSequence
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate
-from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
 from pyro_ksd.sequences.container import Sequences
 
 DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1], [0, 1, 2, 2, 1, 0, 0, 1]], SIZE)

@@ -20,9 +20,9 @@ from matplotlib.colors import to_hex
 from synthetic import made_up_check
 from synthetic_comparison import made_up_comparison
 
-from pyro_ksd.results.containers import to_inference_data
 from pyro_ksd.plots.comparison import plot_compare
 from pyro_ksd.results.comparison_table import Ranking, compare_table
+from pyro_ksd.results.containers import to_inference_data
 
 BLUE, VERMILION, GRAY = "#0072b2", "#d55e00", "#666666"
 THREE = {"order 0": 3.0, "order 2": 0.25, "order 1": 1.0}

@@ -24,8 +24,8 @@ from synthetic import MEANINGS, made_up_check
 
 from pyro_ksd.plots import plot_check, plot_gram, plot_ngrams, plot_null, plot_sequences, plot_views
 from pyro_ksd.plots.text_fitting import abbreviations, fitting_texts, text_width
-from pyro_ksd.results.view_choice import worst_first
 from pyro_ksd.results.check_table import verdict
+from pyro_ksd.results.view_choice import worst_first
 
 matplotlib.use("agg")
 VIEWS = list(MEANINGS)

@@ -46,9 +46,9 @@ class SequenceConstraint(constraints.Constraint):
 class SequenceDistribution(TorchDistribution, SequenceModel):
     """Base of the distributions over variable-length sequences of the symbols from 0 to ``S - 1``.
 
-    An event is one padded sequence: a long ``[T]`` tensor, filled with -1 behind the end. Samples have
-    ``T = max_length``; :meth:`log_prob` takes any width. Where the law allows longer sequences than ``max_length``, it
-    is not truncated: their probabilities are given, and drawing one is an error.
+    An event is one padded sequence: a long ``[T]`` tensor, filled with -1 after the end. Samples have
+    ``T = max_length``; :meth:`log_prob` takes any width. Where longer sequences than ``max_length`` are
+    possible, the distribution is not truncated: they keep their probabilities, and drawing one is an error.
 
     Batches may be expanded over many sequences (as a plate does) at no cost: the parameters lie flat, one row for
     each member of the batch before any expansion, and ``_rows`` says which row a member of the batch uses.
@@ -59,7 +59,7 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
     >>> walk = random_walk(3, mean_length=2)
     >>> isinstance(walk, SequenceDistribution), walk.batch_shape
     (True, torch.Size([]))
-    >>> walk.log_prob(torch.tensor([[0, 1, -1], [0, 1, 2]])).exp()  # the padding -1 stands behind the end
+    >>> walk.log_prob(torch.tensor([[0, 1, -1], [0, 1, 2]])).exp()  # the padding -1 stands after the end
     tensor([0.0416, 0.0104], dtype=torch.float64)
     """
 
@@ -153,7 +153,7 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
             found = f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
             raise ValueError(
                 f"value: expected padded sequences, a long tensor of shape [..., T], found {found}; "
-                "code the symbols as integers and fill with -1 behind the end"
+                "code the symbols as integers and fill with -1 after the end"
             )
         try:
             torch.broadcast_shapes(value.shape[:-1], self.batch_shape)

@@ -34,9 +34,9 @@ class HiddenMarkovSequence(SequenceDistribution):
 
     The vectors are rescaled at each step. It is never empty.
 
-    :param initial: ``[*, K]``, the law :math:`a` of the first state.
-    :param transition: ``[*, K, K]``, the law of the next state where the chain goes on.
-    :param emission: ``[*, K, S]``, the law of the symbol in each state.
+    :param initial: ``[*, K]``, the distribution :math:`a` of the first state.
+    :param transition: ``[*, K, K]``, the distribution of the next state where the chain goes on.
+    :param emission: ``[*, K, S]``, the distribution of the symbol in each state.
     :param stop: ``[*, K]``, the probability of stopping in each state, or one number for all.
     :param max_length: the width of samples; drawing a longer sequence is an error.
 
@@ -136,7 +136,7 @@ class HiddenMarkovSequence(SequenceDistribution):
         return subtract(new, old.index_select(0, block.owner))
 
     def _forward(self, tokens: Tensor, rows: Tensor) -> Iterator[Message]:
-        """The messages before each position, ``T + 1`` in all; they stay as they are behind the end."""
+        """The messages before each position, ``T + 1`` in all; they stay as they are after the end."""
         message = torch.nn.functional.pad(self._initial, (0, 1))[rows], self._initial.new_zeros(len(rows))
         yield message
         for symbol in tokens.unbind(1):

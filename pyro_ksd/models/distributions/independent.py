@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Independent, identically distributed symbols with a law of the length."""
+"""Independent, identically distributed symbols with a distribution of the length."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
 
 
 class IndependentSequence(LocalSequence):
-    r"""Independent symbols; the number of symbols has a law of its own.
+    r"""Independent symbols; their number has a distribution of its own.
 
     .. math:: p(x) = q(\ell - m) \prod_{i=0}^{\ell-1} \pi(x_i)
 
-    :param probs: ``[*, S]``, the law :math:`\pi` of a symbol.
-    :param length: the law :math:`q`: a distribution over the non-negative integers (Poisson, Geometric, ...), or a
-        tensor ``[*, M + 1]`` of the probabilities of ``0 .. M``.
+    :param probs: ``[*, S]``, the distribution :math:`\pi` of a symbol.
+    :param length: the distribution :math:`q`: one over the non-negative integers (Poisson, Geometric, ...), or a tensor
+        ``[*, M + 1]`` of the probabilities of ``0 .. M``.
     :param minimum: the least length :math:`m`, to which a draw from ``length`` is added.
     :param max_length: the width of samples; drawing a longer sequence is an error. Left out, it is the longest
         possible length for a tensor of probabilities, and 1000 for a distribution.

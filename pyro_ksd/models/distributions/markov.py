@@ -65,8 +65,8 @@ class MarkovSequence(LocalSequence):
     ) -> MarkovSequence:
         """A chain of order 1 that is never empty and may stop after each symbol.
 
-        :param initial: ``[*, S]``, the law of the first symbol.
-        :param transition: ``[*, S, S]``, the law of the next symbol where the chain goes on.
+        :param initial: ``[*, S]``, the distribution of the first symbol.
+        :param transition: ``[*, S, S]``, the distribution of the next symbol where the chain goes on.
         :param stop: ``[*]``, or ``[*, S]`` if it depends on the last symbol (it then has one dimension more than the
             batch of the other two).
 

@@ -24,7 +24,7 @@ class Convention(ABC):
 
     @abstractmethod
     def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
-        """The program's arguments, from tokens ``[N, T]`` with any filling behind the end and lengths ``[N]``."""
+        """The program's arguments, from tokens ``[N, T]`` with any filling after the end and lengths ``[N]``."""
 
     @abstractmethod
     def returned(self, value: Any, count: int) -> tuple[Tensor, Tensor]:
@@ -32,7 +32,7 @@ class Convention(ABC):
 
 
 class TokensAndLengths(Convention):
-    """``model(sequences, lengths)``: long ``[N, T]`` with any symbol behind the end, and long ``[N]``."""
+    """``model(sequences, lengths)``: long ``[N, T]`` with any symbol after the end, and long ``[N]``."""
 
     arity = 2
 
@@ -58,7 +58,7 @@ class TokensAndLengths(Convention):
 
 
 class PaddedTokens(Convention):
-    """``model(x)``: long ``[N, T]``, filled with -1 behind the end."""
+    """``model(x)``: long ``[N, T]``, filled with -1 after the end."""
 
     arity = 1
 
@@ -70,7 +70,7 @@ class PaddedTokens(Convention):
         if not isinstance(value, Tensor) or value.ndim != 2 or len(value) != count:
             raise ValueError(
                 f"the program was asked for {count} sequences (num_sequences={count}) and returned {_shown(value)}, "
-                f"expected a tensor [{count}, T] filled with -1 behind the end; end it with: return x"
+                f"expected a tensor [{count}, T] filled with -1 after the end; end it with: return x"
             )
         return _whole(value), (value != PAD).sum(1)
 
@@ -128,7 +128,7 @@ def called_with(program: Callable[..., Any], arguments: Sequence[Tensor], alphab
         if arguments:
             names, more = "sequences, lengths", ", and the lengths"
             if len(arguments) == 1:
-                names, more = "x", ", filled with -1 behind the ends"
+                names, more = "x", ", filled with -1 after the ends"
             error.add_note(
                 f"The program was called as program({names}) with the codes 0..{alphabet_size - 1} of the symbols, "
                 f"long {list(arguments[0].shape)}{more}."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact samples of a conditional law, by rejection."""
+"""Exact samples of a conditional distribution, by rejection."""
 
 from __future__ import annotations
 
