@@ -46,7 +46,7 @@ coverage: $(INSTALLED)
 
 test-arviz1: $(INSTALLED) $(NEWER_INSTALLED)
 	$(BIN)/python -m pyro_ksd.demo --output build/demo > /dev/null
-	PYRO_KSD_SAVED_CHECK=build/demo/check.nc $(NEWER_BIN)/python -m pytest tests/saved
+	PYRO_KSD_SAVED_CHECK=build/demo/check.nc $(NEWER_BIN)/python -m pytest tests/plots tests/results
 
 test-docs:
 	PYRO_KSD_QUICK=1 $(MAKE) --no-print-directory docs BUILD=build/quick
@@ -81,7 +81,7 @@ $(INSTALLED): $(PACKAGE)
 $(NEWER_INSTALLED): pyproject.toml constraints.txt | $(INSTALLED)
 	"$(NEWER)" -m venv --without-pip .venv-arviz1
 	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip --python $(NEWER_BIN)/python install --quiet \
-		--no-compile arviz h5netcdf h5py matplotlib pytest zarr
+		--no-compile arviz h5netcdf h5py lazy_loader matplotlib pytest zarr
 	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip --python $(NEWER_BIN)/python install --quiet \
 		--no-deps --editable .
 	touch $@

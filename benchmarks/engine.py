@@ -54,14 +54,17 @@ def loop_log_prob(model: MarkovSequence) -> oracle.LogProb:
 
 def features(length: int, t: int) -> tuple[float, float, float]:
     """Edits per second of the features alone, of the whole way from sequences to features, and of the plain loop."""
-    model, kernel = chain(), ContiguousKernel(t)
+    model = chain()
+    kernel = ContiguousKernel(t)
     data = sequences_of(length, max(4, 6000 // length))
     found = weighted_edits(model, OPERATOR, data)
-    edits, weights = found.edits, found.weights
+    edits = found.edits
+    weights = found.weights
     alone = len(edits) / seconds(lambda: kernel.stein_features(data, edits, weights))
     whole = len(edits) / seconds(lambda: stein_matrices(model, data, [View("", OPERATOR, kernel)]))
     x = tuple(data.tokens[0].tolist())
-    log_prob, around = loop_log_prob(model), oracle.neighbors(x, SYMBOLS)
+    log_prob = loop_log_prob(model)
+    around = oracle.neighbors(x, SYMBOLS)
     begin = time.perf_counter()
     oracle.stein_features(log_prob, x, lambda x: around, oracle.barker, lambda y: oracle.csk_features(y, t, t, "sqrt"))
     return alone, whole, len(around) / (time.perf_counter() - begin)
@@ -69,7 +72,8 @@ def features(length: int, t: int) -> tuple[float, float, float]:
 
 def pairs(length: int) -> tuple[float, float]:
     """Pairs of neighbors per second for the Hamming kernel, by blocks and in the plain loop."""
-    model, kernel = chain(), HammingKernel()
+    model = chain()
+    kernel = HammingKernel()
     data = sequences_of(length, max(2, 60 // length))
     compared = (len(OPERATOR.neighborhood.edits(data)) + len(data)) ** 2
     fast = compared / seconds(lambda: stein_matrices(model, data, [View("", OPERATOR, kernel)]), repeats=3)
@@ -96,7 +100,8 @@ def main() -> None:
         print(f"{length:>8}{fast / 1e6:>16.2f}{loop / 1e6:>12.4f}{fast / loop:>10.0f}")
     print("\nContiguous kernel, t = 3, length 20: nanoseconds an edit against the number of sequences")
     for count in (100, 1000, 10000):
-        data, model = sequences_of(20, count), chain()
+        data = sequences_of(20, count)
+        model = chain()
         num_edits = len(OPERATOR.neighborhood.edits(data))
         spent = seconds(lambda: stein_matrices(model, data, [View("", OPERATOR, ContiguousKernel(3))]), 3)  # noqa: B023
         print(f"{count:>8}{1e9 * spent / num_edits:>12.0f}")

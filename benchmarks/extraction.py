@@ -25,7 +25,9 @@ from pyro_ksd.models import MarkovSequence, VectorizedProgram
 from pyro_ksd.models.length_distribution import has_length_distribution
 from pyro_ksd.models.programs.validation import check_program
 
-SYMBOLS, COUNT, STOP = 10, 200, 0.05
+SYMBOLS = 10
+COUNT = 200
+STOP = 0.05
 
 
 class Styles:
@@ -73,7 +75,9 @@ class Styles:
             pyro.sample("x", self.chain, obs=x)
 
     def loop(self) -> None:
-        t, stop, before = 0, False, None
+        t = 0
+        stop = False
+        before = None
         while not stop:
             before = pyro.sample(f"x_{t}", dist.Categorical(self.initial if before is None else self.moves[before]))
             stop = pyro.sample(f"stop_{t}", dist.Bernoulli(self.stop)).bool()

@@ -55,7 +55,9 @@ def model_of(case: dict[str, Any]) -> SequenceModel:
 def neighborhood_of(case: dict[str, Any]) -> Neighborhood:
     """The neighborhood of a case."""
     spec = case["neighborhood"]
-    edits, locations, symbols = set(spec["edits"]), spec["locations"], spec["cyclic_range"]
+    edits = set(spec["edits"])
+    locations = spec["locations"]
+    symbols = spec["cyclic_range"]
     parts: list[Neighborhood] = []
     if "sub" in edits:
         parts.append(Substitutions(locations, symbols))
@@ -93,7 +95,8 @@ def relative_error(found: Tensor, expected: Tensor, scale: float) -> float:
 
 def errors(case: dict[str, Any]) -> dict[str, float]:
     """The relative errors of the quantities of a case."""
-    model, kernel = model_of(case), kernel_of(case)
+    model = model_of(case)
+    kernel = kernel_of(case)
     operator = ZanellaOperator(neighborhood_of(case), BALANCING[case["balancing"]])
     sequences = Sequences.of(case["sequences"], case["alphabet_size"])
     matrix = stein_matrices(model, sequences, [View(case["name"], operator, kernel)])[0]

@@ -18,7 +18,9 @@ from pyro import poutine
 from benchmarks.timing import seconds
 from pyro_ksd import MarkovSequence, Sequences, ksd_check
 
-SYMBOLS, COUNT, LENGTH = 10, 100, 20
+SYMBOLS = 10
+COUNT = 100
+LENGTH = 20
 
 
 def chain(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
@@ -55,7 +57,8 @@ def main() -> None:
         def predictive(order: int | None = order) -> object:
             return ksd_check(chain, data, posterior=posterior, order=order, progress=False)
 
-        base, spent = seconds(plain, 3), seconds(predictive, 1)
+        base = seconds(plain, 3)
+        spent = seconds(predictive, 1)
         print(
             f"  order={order}: plain check {base:.3f} s, posterior predictive check {spent:.1f} s, "
             f"{spent / count / base:.2f} plain checks a draw"

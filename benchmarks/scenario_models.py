@@ -63,7 +63,8 @@ def text_variants() -> list[Scenario]:
     """The twelve scenarios as the text of the paper states them."""
     found = {scenario.name: scenario for scenario in scenarios()}
     found["binary, wrong order"] = Scenario("binary, wrong order", coin(0.6), alternating(), 30, 1)
-    walk, data = random_walk(30, mean_length=30), held_walk(30, 8, 0.2, mean_length=30)
+    walk = random_walk(30, mean_length=30)
+    data = held_walk(30, 8, 0.2, mean_length=30)
     found["random walk II"] = Scenario("random walk II", walk, data, 8, 2)
     for name, mean_length in (("random walk III", 8), ("random walk IV", 30)):
         walk, data = (walk_with_memory(persistence, mean_length, both_ways=True) for persistence in (0.95, 0.05))
@@ -122,7 +123,8 @@ def walk_with_memory(
         without.
     """
     here = torch.eye(size, dtype=torch.double)
-    right, left = here.roll(1, 1), here.roll(-1, 1)
+    right = here.roll(1, 1)
+    left = here.roll(-1, 1)
     moves = ((right + left) / 2).repeat(size + 1, 1, 1)  # the place before, the place, the next place
     for place in range(size):
         moves[(place - 1) % size, place] = persistence * right[place] + (1 - persistence) * left[place]

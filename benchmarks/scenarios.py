@@ -34,7 +34,8 @@ from pyro_ksd.fit_tests.null_draws import parametric_bootstrap
 from pyro_ksd.models import SequenceModel, with_sampler
 from pyro_ksd.stein.views import View, default_views
 
-LEVEL, NUM_BOOTSTRAP = 0.05, 500
+LEVEL = 0.05
+NUM_BOOTSTRAP = 500
 _WORKERS = 2
 _PUBLISHED = Path(__file__).with_name("scenarios_published.json")
 _PAGE = Path(__file__).parents[1] / "docs" / "scenarios.md"
@@ -153,7 +154,8 @@ def _table(rates: Sequence[Rates]) -> str:
     names = list(rates[0].views)
     rows = []
     for scenario, rate in zip(scenarios(), rates, strict=True):
-        paper, own = published[scenario.name], f"content-{scenario.ngram}"
+        paper = published[scenario.name]
+        own = f"content-{scenario.ngram}"
         rows.append([paper["best"], paper["own"], rate.views[own], *rate.views.values(), rate.power, rate.level])
     averages = torch.tensor(rows, dtype=torch.double).mean(0).tolist()
     head = ["scenario", "best in the paper", "CSK, published", "CSK, measured", *names, "default check", "level"]

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the rows of the modules from the table in CONTRIBUTING.md: ``python docs/diagram.py``."""
+"""Draws the folders of the package from its code: ``python docs/diagram.py``.
+
+A folder stands below all folders that it imports from. Its words are the first sentence of its docstring.
+"""
 
 from __future__ import annotations
 
-import re
+import ast
 import textwrap
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import matplotlib
@@ -14,63 +19,120 @@ from matplotlib import pyplot as plt
 from matplotlib.patches import FancyBboxPatch
 
 ROOT = Path(__file__).parents[1]
-ROW = re.compile(r"^\| (\d+) \| (.+?) \| (.+?) \|$", re.MULTILINE)
-KNOWS = {  # by words of the row
-    "Pyro": ("#f6c7ad", "knows Pyro"),
-    "without torch": ("#bfe3d0", "knows xarray, not torch"),
-    "xarray": ("#bfe3d0", "knows xarray"),
-    "calls": ("#f3e3a8", "knows all"),
-    "": ("#c5dcf0", "tensors alone"),
-}
-LEFT, RIGHT, WIDTH, GAP = 0.6, 6.9, 10.2, 0.24  # inches
-LETTER, LINE = 0.088, 0.36  # width of a letter of a box, height of a line of boxes
+PACKAGE = ROOT / "pyro_ksd"
+PICTURE = ROOT / "docs" / "images" / "modules.svg"
+KNOWS = {"pyro": "Pyro", "xarray": "xarray", "matplotlib": "matplotlib", "torch": "torch"}
+COLORS = {"Pyro": "#f6c7ad", "xarray": "#bfe3d0", "matplotlib": "#f3e3a8", "torch": "#c5dcf0"}
+LEFT, RIGHT, WIDTH, GAP = 0.3, 8.0, 11.6, 0.24  # inches
+LETTER, LINE = 0.082, 0.34  # width of a letter of a box, height of a line of boxes
 
 
-def rows() -> list[tuple[int, list[str], str]]:
-    """The number of each row, its modules, and what it takes and gives."""
-    found = ROW.findall((ROOT / "CONTRIBUTING.md").read_text())
-    return [(int(number), re.findall(r"`(.+?)`", modules), text.replace("`", "")) for number, modules, text in found]
+@dataclass(frozen=True)
+class Folder:
+    """A folder of the package."""
+
+    path: Path
+
+    @property
+    def words(self) -> str:
+        """The first line of its docstring."""
+        return str(ast.get_docstring(ast.parse((self.path / "__init__.py").read_text()))).splitlines()[0]
+
+    @cached_property
+    def modules(self) -> list[str]:
+        """Its modules, those of folders within it with their folder."""
+        files = sorted(self.path.rglob("*.py"), key=lambda file: (len(file.parts), file))
+        names = [file.relative_to(self.path).with_suffix("") for file in files if file.name != "__init__.py"]
+        return ["/".join(name.parts) for name in names]
+
+    @cached_property
+    def imports(self) -> set[str]:
+        """The full names of what its modules import."""
+        found = set()
+        for name in self.modules:
+            for node in ast.walk(ast.parse((self.path / f"{name}.py").read_text())):
+                if isinstance(node, ast.ImportFrom):
+                    found.add(node.module or "")
+                elif isinstance(node, ast.Import):
+                    found |= {alias.name for alias in node.names}
+        return found
+
+    @property
+    def above(self) -> set[str]:
+        """The folders that it imports from."""
+        own = {target.split(".")[1] for target in self.imports if target.startswith("pyro_ksd.")}
+        return own - {self.path.name}
+
+    @property
+    def knows(self) -> list[str]:
+        """Which of the large packages it imports; Pyro's R-hat alone does not count."""
+        found = {target.split(".")[0] for target in self.imports - {"pyro.ops.stats"}}
+        return [words for package, words in KNOWS.items() if package in found]
+
+
+def folders() -> list[Folder]:
+    """The folders, each below all that it imports from."""
+    left = {file.parent.name: Folder(file.parent) for file in PACKAGE.glob("*/__init__.py")}
+    ordered: list[Folder] = []
+    while left:
+        ready = [name for name, folder in left.items() if not folder.above & left.keys()]
+        if not ready:
+            raise ValueError(f"the folders {sorted(left)} import from each other in a circle")
+        ordered.append(left.pop(min(ready, key=lambda name: (len(left[name].above), name))))
+    return ordered
 
 
 def in_lines(modules: list[str]) -> list[list[str]]:
-    """The modules in lines that fit into a band."""
+    """The modules in lines that fit into a band, those of a folder within it on lines of their own."""
     lines: list[list[str]] = [[]]
     for module in modules:
-        if sum(len(name) * LETTER + 0.34 for name in [*lines[-1], module]) > RIGHT - LEFT - 0.2:
+        wide = sum(len(name) * LETTER + 0.28 for name in [*lines[-1], module]) > RIGHT - LEFT - 0.2
+        other = bool(lines[-1]) and Path(lines[-1][-1]).parent != Path(module).parent
+        if wide or other:
             lines.append([])
         lines[-1].append(module)
     return lines
 
 
+def described() -> str:
+    """All modules in the order of the picture, which the picture keeps for a test."""
+    return " ".join(f"{folder.path.name}/{module}" for folder in folders() for module in folder.modules)
+
+
 def draw(path: Path) -> None:
-    plan = [(number, in_lines(modules), text) for number, modules, text in rows()]
-    bands = [max(2, len(lines)) * LINE + 0.1 for _, lines, _ in plan]
+    plan = [(folder, in_lines(folder.modules)) for folder in folders()]
+    bands = [0.34 + max(2, len(lines)) * LINE for _, lines in plan]
     height = sum(bands) + GAP * (len(plan) + 1)
     figure = plt.figure(figsize=(WIDTH, height))
     ax = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(height, 0))
     ax.axis("off")
     top = GAP
-    for (number, lines, text), band in zip(plan, bands, strict=True):
-        color, knows = next(look for words, look in KNOWS.items() if words in text)
-        _box(ax, LEFT, top, RIGHT - LEFT, band, color, radius=0.12)
-        ax.text(LEFT / 2, top + band / 2, str(number), ha="center", va="center", fontsize=15, color="0.35")
+    for (folder, lines), band in zip(plan, bands, strict=True):
+        known = folder.knows
+        _box(ax, LEFT, top, RIGHT - LEFT, band, COLORS[known[0]] if known else "0.92", radius=0.1)
+        ax.text(LEFT + 0.15, top + 0.19, f"{folder.path.name}/", va="center", fontsize=11, weight="bold")
         for depth, line in enumerate(lines):
-            x, y = LEFT + 0.15, top + band / 2 + (depth - len(lines) / 2) * LINE
+            x, y = LEFT + 0.15, top + 0.34 + depth * LINE
             for name in line:
-                width = len(name) * LETTER + 0.2
-                _box(ax, x, y + 0.03, width, LINE - 0.06, "white", radius=0.06)
-                ax.text(x + width / 2, y + LINE / 2, name, ha="center", va="center", fontsize=9.5, family="monospace")
-                x += width + 0.14
-        ax.text(RIGHT + 0.2, top + 0.04, knows, va="top", fontsize=9.5, weight="bold", color="0.25")
-        ax.text(RIGHT + 0.2, top + 0.25, textwrap.fill(text, 44), va="top", fontsize=9, linespacing=1.15)
+                width = len(name) * LETTER + 0.16
+                _box(ax, x, y + 0.02, width, LINE - 0.08, "white", radius=0.05)
+                ax.text(
+                    x + width / 2, y + LINE / 2 - 0.02, name, ha="center", va="center", fontsize=8.5, family="monospace"
+                )
+                x += width + 0.12
+        ax.text(RIGHT + 0.2, top + 0.06, _listed(known), va="top", fontsize=9.5, weight="bold", color="0.25")
+        ax.text(RIGHT + 0.2, top + 0.27, textwrap.fill(folder.words, 48), va="top", fontsize=9, linespacing=1.15)
         if top > GAP:
             middle = (LEFT + RIGHT) / 2
             arrow = {"arrowstyle": "-|>", "color": "0.35", "shrinkA": 0, "shrinkB": 0}
             ax.annotate("", (middle, top - 0.01), (middle, top - GAP + 0.01), arrowprops=arrow)
         top += band + GAP
-    modules = " ".join(name for _, lines, _ in plan for line in lines for name in line)
     with plt.rc_context({"svg.hashsalt": "pyro_ksd"}):
-        figure.savefig(path, metadata={"Date": None, "Description": modules})
+        figure.savefig(path, metadata={"Date": None, "Description": described()})
+
+
+def _listed(known: list[str]) -> str:
+    return f"knows {', '.join(known)}" if known else "knows plain Python"
 
 
 def _box(ax: plt.Axes, x: float, y: float, width: float, height: float, color: str, radius: float) -> None:
@@ -82,4 +144,4 @@ def _box(ax: plt.Axes, x: float, y: float, width: float, height: float, color: s
 
 
 if __name__ == "__main__":
-    draw(ROOT / "docs" / "images" / "modules.svg")
+    draw(PICTURE)

@@ -12,6 +12,8 @@ from typing import Any
 import pyro
 import pytest
 
+from docs import diagram
+
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 SCRIPT = '__name__ == "__main__"'
@@ -54,9 +56,12 @@ def test_a_script_runs(tmp_path: Path) -> None:
     assert found.stdout == printed
 
 
-def test_the_diagram_shows_the_modules_of_the_plan() -> None:
-    rows = re.findall(r"^\| \d+ \| (.+?) \|", (DOCS.parent / "CONTRIBUTING.md").read_text(), re.MULTILINE)
-    modules = [module for row in rows for module in re.findall(r"`(.+?)`", row)]
-    described = re.search(r"<dc:description>(.+?)</dc:description>", (DOCS / "images" / "modules.svg").read_text())
+def test_the_diagram_shows_the_modules_of_the_package() -> None:
+    described = re.search(r"<dc:description>(.+?)</dc:description>", diagram.PICTURE.read_text())
     assert described is not None
-    assert described.group(1).split() == modules, "draw it again: python docs/diagram.py"
+    assert described.group(1) == diagram.described(), "draw it again: python docs/diagram.py"
+
+
+def test_the_diagram_has_the_order_of_the_tree() -> None:
+    tree = re.findall(r"^  (\w+)/ ", (DOCS.parent / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert [folder.path.name for folder in diagram.folders()] == tree

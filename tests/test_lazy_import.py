@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -38,7 +39,8 @@ def test_reading_and_drawing_work_without_torch() -> None:
     names = ["summary", "verdict", "extend", "to_inference_data"]
     names += [name for name in pyro_ksd.__all__ if name.startswith("plot_")]
     assert len(names) == 12
-    code = f"import pyro_ksd.plots, pyro_ksd.results.containers, pyro_ksd.results.check_table\nfrom pyro_ksd import {', '.join(names)}\n"
+    modules = "pyro_ksd.plots, pyro_ksd.results.containers, pyro_ksd.results.check_table"
+    code = f"import {modules}\nfrom pyro_ksd import {', '.join(names)}\n"
     assert run(f"{WITHOUT_TORCH}\n{code}\nprint('done')") == "done"
 
 
@@ -48,15 +50,23 @@ def test_what_needs_torch_says_so(name: str) -> None:
     assert run(f"{WITHOUT_TORCH}\n{code}") == "torch No module named 'torch'"
 
 
-def test_every_name_is_there_for_programs_and_for_type_checkers() -> None:
-    assert sorted(pyro_ksd.__all__) == pyro_ksd.__all__
-    assert set(pyro_ksd.__all__) <= set(dir(pyro_ksd))
-    tree = ast.parse(Path(pyro_ksd.__file__).read_text())
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    seen = {alias.name: node.module for node in imports for alias in node.names if node.module.startswith("pyro_ksd.")}
-    assert sorted(seen) == pyro_ksd.__all__
-    for name, module in seen.items():
-        assert getattr(pyro_ksd, name) is getattr(import_module(str(module)), name)
+@pytest.mark.parametrize("package", ["pyro_ksd", "pyro_ksd.models", "pyro_ksd.results"])
+def test_every_name_is_there_for_programs_and_for_type_checkers(package: str) -> None:
+    module = import_module(package)
+    assert sorted(module.__all__) == module.__all__
+    assert set(module.__all__) <= set(dir(module))
+    stub = ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text())
+    imports = [node for node in ast.walk(stub) if isinstance(node, ast.ImportFrom)]
+    seen = {alias.asname: node.module for node in imports for alias in node.names}
+    assert sorted(map(str, seen)) == module.__all__
+    for name, home in seen.items():
+        target = import_module(f"{package}.{home or name}")
+        assert getattr(module, str(name)) is (getattr(target, str(name)) if home else target)
+
+
+def test_stubs_are_installed_with_the_package() -> None:
+    settings = tomllib.loads((Path(pyro_ksd.__file__).parents[1] / "pyproject.toml").read_text())
+    assert "*.pyi" in settings["tool"]["setuptools"]["package-data"]["*"]
 
 
 def test_modules_are_attributes() -> None:
@@ -65,5 +75,5 @@ def test_modules_are_attributes() -> None:
 
 @pytest.mark.parametrize("name", ["nothing", "__nothing__"])
 def test_an_unknown_name(name: str) -> None:
-    with pytest.raises(AttributeError, match=f"module 'pyro_ksd' has no attribute '{name}'"):
+    with pytest.raises(AttributeError, match=f"pyro_ksd.* {name}"):
         getattr(pyro_ksd, name)

@@ -71,7 +71,8 @@ def outside(far: xr.DataArray) -> str:
 
 def shared_null_text(result: xr.Dataset) -> str:
     """Whether null draws that are shared by runs explain how far the published figures are from precise ones."""
-    added, runs = added_variance(result), result.attrs["published_runs"]
+    added = added_variance(result)
+    runs = result.attrs["published_runs"]
     group = int(result["runs"].max())
     independent, grouped, together = (
         published_deviations(result, variance) for variance in (0 * added, added / (runs // group), added)
@@ -105,7 +106,8 @@ def _left_over(result: xr.Dataset, far: xr.DataArray) -> str:
     cells = far.stack(cell=["point", "test"])
     text = ""
     for point, test in cells["cell"].values[(cells > FAR).values]:
-        rate, tail = float(rates(result).sel(point=point, test=test)), chance(result, point, test)
+        rate = float(rates(result).sel(point=point, test=test))
+        tail = chance(result, point, test)
         any_cell = 1 - (1 - tail) ** int(far.notnull().sum())
         text += (
             f" As to {test} in *{point}*: at a rate of {rate:.3f} standard errors mislead. Independent runs have a "
@@ -117,7 +119,8 @@ def _left_over(result: xr.Dataset, far: xr.DataArray) -> str:
 
 def chance(result: xr.Dataset, point: str, test: str) -> float:
     """Two-sided, of the published count given ours: the rate has a uniform prior."""
-    here, runs = {"point": point, "test": test}, result.attrs["published_runs"]
+    here = {"point": point, "test": test}
+    runs = result.attrs["published_runs"]
     rejected, total = (int(result[name].sel(here).sum()) for name in ("rejected", "runs"))
     law = betabinom(runs, rejected + 1, total - rejected + 1)
     count = round(float(result["published"].sel(here)) * runs)
@@ -129,7 +132,8 @@ def published_deviations(result: xr.Dataset, added: xr.DataArray) -> xr.DataArra
 
     :param added: the variance that a published figure has beside that of binomial chance.
     """
-    count, runs = result.sizes["repetition"], result.attrs["published_runs"]
+    count = result.sizes["repetition"]
+    runs = result.attrs["published_runs"]
     own = (result["rejected"] / result["runs"]).var("repetition", ddof=1) / count
     middle = (rates(result) * runs + 1) / (runs + 2)  # a rate of 0 or 1 is not known without error
     distance: xr.DataArray = (

@@ -55,18 +55,21 @@ def claims(results: dict[str, xr.Dataset]) -> list[Claim]:
 
 def _more_edits(result: xr.Dataset) -> Claim:
     means = mean_rates(result)
-    shown, holds = [], True
+    shown = []
+    holds = True
     names = [str(test) for test in result["test"].values]
     for group in dict.fromkeys(name.split(" J=")[0] for name in names if " J=" in name):
         found = [float(means.sel(test=f"{group} J={number}")) for number in ("1", "3", "∞")]
         holds &= found[0] < found[1] < found[2]
         shown.append(f"{group} {found[0]:.3f}, {found[1]:.3f}, {found[2]:.3f}")
-    where, figures = result.attrs["experiment"], f"J = 1, 3, ∞: {'; '.join(shown)}"
+    where = result.attrs["experiment"]
+    figures = f"J = 1, 3, ∞: {'; '.join(shown)}"
     return Claim("Edits at more places have more power.", where, figures, holds)
 
 
 def _better_kernel(csk: xr.Dataset, hamming: xr.Dataset) -> Claim:
-    better, worse = mean_rates(csk), mean_rates(hamming)
+    better = mean_rates(csk)
+    worse = mean_rates(hamming)
     tests = [str(test).removeprefix("Hamming ") for test in hamming["test"].values]
     gains = [float(better.sel(test=f"CSK {test}")) - float(worse.sel(test=f"Hamming {test}")) for test in tests]
     figures = f"mean power higher by {min(gains):.3f} to {max(gains):.3f}, in all {len(gains)} pairs of tests"
@@ -106,7 +109,8 @@ def _sparse_symbols(result: xr.Dataset) -> Claim:
 
 def _flow(result: xr.Dataset) -> Claim:
     means = mean_rates(result)
-    shown, holds = [], True
+    shown = []
+    holds = True
     for group in ("CSK ZS J=7", "CSK ZS J=∞", "CSK ZS′ J=7", "CSK ZS′ J=∞"):
         found = {name: float(means.sel(test=f"{group} {name}")) for name in ("barker", "mpf", "metropolis")}
         holds &= found["mpf"] > found["barker"]
@@ -187,5 +191,6 @@ def _listed(found: dict[str, float]) -> str:
 
 def _difference(result: xr.Dataset, one: str, other: str) -> tuple[xr.DataArray, xr.DataArray]:
     """The difference of two rates and its standard error, at all points."""
-    rate, error = rates(result), standard_errors(result)
+    rate = rates(result)
+    error = standard_errors(result)
     return rate.sel(test=one) - rate.sel(test=other), (error.sel(test=one) ** 2 + error.sel(test=other) ** 2) ** 0.5

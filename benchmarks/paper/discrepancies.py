@@ -177,7 +177,8 @@ def _identity_error(neighbors: Callable[[tuple[int, ...]], set[tuple[int, ...]]]
     flow = torch.zeros(len(space), dtype=torch.double)
     for x in space:
         for y in neighbors(x):
-            here, there = index[x], index[y]
+            here = index[x]
+            there = index[y]
             rate = log_p[here].exp() * torch.sigmoid(log_p[there] - log_p[here])
             flow[here] -= rate
             flow[there] += rate

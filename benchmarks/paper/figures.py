@@ -22,7 +22,8 @@ _MARKERS = "osD^vPX*<>"
 def curves(result: xr.Dataset, top: float = 1.0) -> Figure:
     """The rate of every test against what is varied, with bars of two standard errors; open marks are published."""
     figure, axes = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
-    rate, error = rates(result), standard_errors(result)
+    rate = rates(result)
+    error = standard_errors(result)
     x = np.asarray(result["point"].values, dtype=float)
     for index, test in enumerate(result["test"].values):
         line(axes, x, rate.sel(test=test), error.sel(test=test), str(test), index, result["published"].sel(test=test))
@@ -41,7 +42,8 @@ def line(
     linestyle: str = "-",
 ) -> None:
     """One curve; ``index`` chooses its color and mark."""
-    color, marker = f"C{index % 10}", _MARKERS[index % len(_MARKERS)]
+    color = f"C{index % 10}"
+    marker = _MARKERS[index % len(_MARKERS)]
     axes.errorbar(
         x, rate, 2 * error, color=color, marker=marker, markersize=5, capsize=2, linestyle=linestyle, label=label
     )

@@ -47,7 +47,10 @@ from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import View
 
 PROMPTS = ("do you", "are you")
-_TOP_K, _LONGEST, _SIZE, _FLOOR = 16, 5, 50, 1e-6
+_TOP_K = 16
+_LONGEST = 5
+_SIZE = 50
+_FLOOR = 1e-6
 _KERNEL = ContiguousKernel(1)
 
 

@@ -24,7 +24,8 @@ from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
 from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.models import LinearChainMRF, SequenceModel
 
-_SYMBOLS, _LONGEST = 3, 20
+_SYMBOLS = 3
+_LONGEST = 20
 _KERNEL = ContiguousKernel(2)
 _CONCENTRATIONS = tuple(torch.linspace(0.75, 1.25, 9, dtype=torch.double).tolist())
 _DOUBLE = 4  # repetitions with double edits, which are slow

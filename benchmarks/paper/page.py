@@ -71,7 +71,8 @@ those of the numbers: [](discrepancies.md)."""
 def _section(result: xr.Dataset, body: Callable[[xr.Dataset], str]) -> str:
     settings = json.loads(result.attrs["settings"])
     shown = "; ".join(f"{key}: {value}" for key, value in settings.items() if key != "quick")
-    name, workers = result.attrs["experiment"], int(result.attrs["workers"])
+    name = result.attrs["experiment"]
+    workers = int(result.attrs["workers"])
     processes = "1 process" if workers == 1 else f"{workers} processes"
     return f"""({name})=
 ## {result.attrs["title"]}
@@ -102,7 +103,9 @@ def scenario_tables(result: xr.Dataset) -> str:
 
 
 def _scenario_table(result: xr.Dataset, tests: list[str], heads: list[str], title: str) -> str:
-    rate, published, far = rates(result), result["published"], deviations(result)
+    rate = rates(result)
+    published = result["published"]
+    far = deviations(result)
     rows = []
     for point in result["point"].values:
         row = [str(point)]
@@ -111,7 +114,8 @@ def _scenario_table(result: xr.Dataset, tests: list[str], heads: list[str], titl
             text = f"{float(rate.sel(here)):.3f}{_bracket(float(published.sel(here)))}"
             row.append(f"**{text}**" if float(far.sel(here)) > FAR else text)
         rows.append(row)
-    means, theirs = rate.mean("point"), published.mean("point", skipna=False)
+    means = rate.mean("point")
+    theirs = published.mean("point", skipna=False)
     rows.append(
         ["average", *(f"{float(means.sel(test=test)):.3f}{_bracket(float(theirs.sel(test=test)))}" for test in tests)]
     )
@@ -129,7 +133,8 @@ def spread_table(result: xr.Dataset) -> str:
     for point in result["point"].values:
         row = [label(point)]
         for test in result["test"].values:
-            found, theirs = each.sel(point=point, test=test), float(result["published"].sel(point=point, test=test))
+            found = each.sel(point=point, test=test)
+            theirs = float(result["published"].sel(point=point, test=test))
             row.append(
                 f"{float(found.mean()):.2f} [{float(found.min()):.2f}, {float(found.max()):.2f}]{_bracket(theirs)}"
             )

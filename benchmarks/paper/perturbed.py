@@ -68,7 +68,8 @@ class LongJob:
         }
         cells = []
         for mean in self.points:
-            model, laws = stopping(first, mean), {mean: stopping((first + second) / 2, mean)}
+            model = stopping(first, mean)
+            laws = {mean: stopping((first + second) / 2, mean)}
             cells += rejections(
                 model, laws, 8, lambda law: _with_oracle(common, law), self.scale, generator, self.repetition
             )
@@ -88,7 +89,8 @@ class LengthJob:
         return (self.repetition,)
 
     def measure(self, generator: torch.Generator) -> list[Cell]:
-        moves, kernel = dirichlet((10, 10), generator), ContiguousKernel(2)
+        moves = dirichlet((10, 10), generator)
+        kernel = ContiguousKernel(2)
         common: dict[str, Test] = {
             "KSD": SteinTest.of(zs(), kernel),
             "KSD, length view": SteinTest(View("length", TailBlockOperator(), LengthKernel())),

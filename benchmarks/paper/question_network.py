@@ -23,9 +23,13 @@ from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.sequences.container import Sequences
 
 START = "<start>"
-_WIDTH, _DROPOUT, _BATCH, _RATE = 64, 0.3, 64, 5e-3
+_WIDTH = 64
+_DROPOUT = 0.3
+_BATCH = 64
+_RATE = 5e-3
 _LONGEST = 20  # words of a sentence that are learned from
-_SENTENCE, _WORD = re.compile(r"[^.!?]*[.!?]"), re.compile(r"[\w']+|[.!?]")
+_SENTENCE = re.compile(r"[^.!?]*[.!?]")
+_WORD = re.compile(r"[\w']+|[.!?]")
 
 
 class WordNetwork(nn.Module):
@@ -33,8 +37,10 @@ class WordNetwork(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.embedding, self.dropout = nn.Embedding(size, _WIDTH), nn.Dropout(_DROPOUT)
-        self.recurrence, self.head = nn.GRU(_WIDTH, _WIDTH, batch_first=True), nn.Linear(_WIDTH, size)
+        self.embedding = nn.Embedding(size, _WIDTH)
+        self.dropout = nn.Dropout(_DROPOUT)
+        self.recurrence = nn.GRU(_WIDTH, _WIDTH, batch_first=True)
+        self.head = nn.Linear(_WIDTH, size)
 
     def forward(self, codes: Tensor) -> Tensor:
         states, _ = self.recurrence(self.dropout(self.embedding(codes)))

@@ -27,7 +27,8 @@ def as_dataset(cells: Sequence[Cell], experiment: Experiment, *, quick: bool, se
     Points and tests keep the order in which they were measured.
     """
     table = pd.DataFrame([asdict(cell) for cell in cells])
-    points, tests = list(dict.fromkeys(table["point"])), list(dict.fromkeys(table["test"]))
+    points = list(dict.fromkeys(table["point"]))
+    tests = list(dict.fromkeys(table["test"]))
     keys = ["repetition", "point", "test"]
     result = xr.Dataset.from_dataframe(table.groupby(keys).agg({"runs": "sum", "rejected": "sum", "seconds": "mean"}))
     result = result.sel(point=points, test=tests)
@@ -79,7 +80,8 @@ def standard_errors(result: xr.Dataset) -> xr.DataArray:
     Repetitions may have random models of their own, so with several of them the spread of their rates is taken; the
     binomial error is the least.
     """
-    rate, count = rates(result), result.sizes["repetition"]
+    rate = rates(result)
+    count = result.sizes["repetition"]
     binomial = (rate * (1 - rate) / _runs(result)) ** 0.5
     if count == 1:
         return binomial
@@ -94,7 +96,8 @@ def deviations(result: xr.Dataset) -> xr.DataArray:
     Both rates are estimates. Their variance is taken at the mean of the two, weighted by the numbers of runs, with one
     success and one failure added: a rate of 0 or 1 is not known without error.
     """
-    ours, theirs = _runs(result), result.attrs["published_runs"]
+    ours = _runs(result)
+    theirs = result.attrs["published_runs"]
     pooled = (rates(result) * ours + result["published"] * theirs + 1) / (ours + theirs + 2)
     error = (pooled * (1 - pooled) * (1 / ours + 1 / theirs)) ** 0.5
     distance: xr.DataArray = abs(rates(result) - result["published"]) / error

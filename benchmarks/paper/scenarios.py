@@ -264,7 +264,8 @@ def _draw_balancing(result: xr.Dataset) -> Figure:
 
 def _draw_bars(result: xr.Dataset) -> Figure:
     """The rate of each test in each scenario, and small points for repetitions; open marks are published."""
-    rate, error = rates(result), standard_errors(result)
+    rate = rates(result)
+    error = standard_errors(result)
     figure, axes = plt.subplots(figsize=(11, 4.8), layout="constrained")
     x = np.arange(result.sizes["point"])
     tests = result["test"].values

@@ -206,7 +206,8 @@ def wild_rejections(
     """
     cells = []
     for point, law in laws.items():
-        rejected, seconds = dict.fromkeys(tests, 0), dict.fromkeys(tests, 0.0)
+        rejected = dict.fromkeys(tests, 0)
+        seconds = dict.fromkeys(tests, 0.0)
         for _ in range(scale.runs):
             data = law.draw(size, generator)
             for name, test in tests.items():

@@ -118,7 +118,8 @@ def ksd_check(
         check_keeps_length(chosen, sequences[:10])
     ready.check_data(sequences)
     impossible = find_impossible(ready, sequences)
-    possible, sites = sequences, {}
+    possible = sequences
+    sites = {}
     if len(impossible):
         _report_impossible(impossible, len(sequences))
         possible = sequences[impossible.others]

@@ -225,7 +225,8 @@ def _warn_if_it_hardly_jumps(name: str, views: Sequence[View], found: Assembly) 
 
 
 def _as_dataset(found: RelativeFit, names: Sequence[str], views: Sequence[View]) -> xr.Dataset:
-    one, pair = ("model", "view"), ("model", "model_bis", "view")
+    one = ("model", "view")
+    pair = ("model", "model_bis", "view")
     return xr.Dataset(
         {
             "statistic": (one, as_numpy(found.statistic)),

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much is computed at once: enough to keep tensors busy, little enough to bound the memory."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
 EDITS = 2**17
 """Edits with their weights and features; few enough to stay in the processor's cache."""
 
@@ -19,3 +25,13 @@ REPLICATES = 64
 
 PAIR_BYTES = 2**28
 """Bytes for a block of a kernel matrix between pairs of sequences, unless the caller chooses."""
+
+
+def in_chunks(rows: Tensor, size: int) -> Sequence[Tensor]:
+    """Consecutive parts of at most ``size`` rows; none if there are no rows, where ``Tensor.split`` gives an empty one.
+
+    >>> import torch
+    >>> in_chunks(torch.arange(3), 2), in_chunks(torch.arange(0), 2)
+    ((tensor([0, 1]), tensor([2])), ())
+    """
+    return rows.split(size) if len(rows) else ()

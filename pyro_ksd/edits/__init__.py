@@ -12,9 +12,8 @@ from pyro_ksd.edits.neighborhoods import (
     zs,
 )
 from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs
-from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.symmetry import check_symmetric, is_connected
-from pyro_ksd.edits.weighted_edits import WeightedEdits
 
 __all__ = [
     "BeforeEnd",
@@ -25,10 +24,8 @@ __all__ = [
     "Neighborhood",
     "PrefixInsertionsDeletions",
     "PrefixSubstitutions",
-    "SpliceBlock",
     "Substitutions",
     "Union",
-    "WeightedEdits",
     "check_symmetric",
     "is_connected",
     "prefix_zs",

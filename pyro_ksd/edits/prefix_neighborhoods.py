@@ -71,7 +71,8 @@ class _PrefixNeighborhood(Neighborhood):
             long ``[P, K]``.
         """
         owner, position = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
-        here, codes = sequences.tokens[owner, position, None], choices[owner, position]
+        here = sequences.tokens[owner, position, None]
+        codes = choices[owner, position]
         known = (codes == here).any(1)
         return owner[known], position[known], here[known], codes[known]
 

@@ -175,7 +175,8 @@ class Edits:
         :param owner: long ``[E]``.
         :param neighbors: ``E`` sequences.
         """
-        own, other = sequences[owner], neighbors
+        own = sequences[owner]
+        other = neighbors
         shortest = torch.minimum(own.lengths, other.lengths)
         width = max(own.width, other.width, 1)
         columns = torch.arange(width)
@@ -186,7 +187,8 @@ class Edits:
         x_back = x.gather(1, (own.lengths[:, None] - from_end).clamp(min=0))
         y_back = y.gather(1, (other.lengths[:, None] - from_end).clamp(min=0))
         suffix = ((x_back == y_back) & (columns < (shortest - prefix)[:, None])).long().cumprod(1).sum(1)
-        removed, grown = own.lengths - prefix - suffix, other.lengths - prefix - suffix
+        removed = own.lengths - prefix - suffix
+        grown = other.lengths - prefix - suffix
         inside = columns < grown[:, None]
         inserted = y.gather(1, (prefix[:, None] + columns).clamp(max=width - 1)).masked_fill(~inside, 0)
         rows = torch.cat([torch.stack([owner, prefix, removed, grown], 1), inserted], 1)

@@ -34,7 +34,8 @@ def check_symmetric(neighborhood: Neighborhood, sequences: Sequences) -> None:
     found[back.owner[home]] = True
     if not found.all():
         edit = int((~found).nonzero()[0])
-        x, y = origins[edit : edit + 1].to_lists()[0], neighbors[edit : edit + 1].to_lists()[0]
+        x = origins[edit : edit + 1].to_lists()[0]
+        y = neighbors[edit : edit + 1].to_lists()[0]
         raise ValueError(
             f"the neighborhood is not symmetric: {y} is a neighbor of {x}, but not the other way round; "
             "add the way back, or leave out the way there"
@@ -55,6 +56,7 @@ def is_connected(neighborhood: Neighborhood, space: Sequences) -> bool:
     edits = neighborhood.edits(space)
     targets = [index.get(tuple(sequence), -1) for sequence in edits.apply(space).to_lists()]
     inside = [(row, target) for row, target in zip(edits.owner.tolist(), targets, strict=True) if target >= 0]
-    rows, columns = [row for row, _ in inside], [column for _, column in inside]
+    rows = [row for row, _ in inside]
+    columns = [column for _, column in inside]
     graph = coo_array(([True] * len(inside), (rows, columns)), shape=(len(space), len(space)))
     return int(connected_components(graph, directed=True, connection="strong", return_labels=False)) == 1

@@ -58,9 +58,9 @@ class KeptEdits:
 
     >>> from pyro_ksd.edits import zs
     >>> data, around = Sequences.of(["ab", "b"]), zs(locations=1)
-    >>> kept = KeptEdits(around, data, weights=(torch.full((7,), 0.5),))
+    >>> kept = KeptEdits(around, data, weights=(torch.full((8,), 0.5),))
     >>> [(len(chunk.edits), float(chunk.weights.sum())) for chunk in kept.chunks()]
-    [(7, 3.5)]
+    [(8, 4.0)]
     """
 
     neighborhood: Neighborhood

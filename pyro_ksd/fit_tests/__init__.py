@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of fit: statistics, null draws, p-values, and where the misfit sits; functions of tensors."""
 
-from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.combination import min_p
-from pyro_ksd.fit_tests.localization import Localization, edit_shares, localize, mean_localization
+from pyro_ksd.fit_tests.localization import edit_shares, localize, mean_localization
 from pyro_ksd.fit_tests.null_draws import (
-    NullDraws,
     multinomial,
     parametric_bootstrap,
     rademacher,
     refitted_bootstrap,
     wild_bootstrap,
 )
-from pyro_ksd.fit_tests.predictive import PosteriorPredictive, posterior_predictive, predictive_p_value
-from pyro_ksd.fit_tests.relative import RelativeFit, relative_fit
+from pyro_ksd.fit_tests.predictive import posterior_predictive, predictive_p_value
+from pyro_ksd.fit_tests.relative import relative_fit
 from pyro_ksd.fit_tests.statistics import p_value, u_statistic, v_statistic, weighted_u_statistics
 
 __all__ = [
-    "GoodnessOfFit",
-    "Localization",
-    "NullDraws",
-    "PosteriorPredictive",
-    "RelativeFit",
     "edit_shares",
     "goodness_of_fit",
     "localize",

@@ -107,7 +107,8 @@ def goodness_of_fit(
     matrices = found.matrices[0]
     if kind == "wild":
         kept = _informative(views, found)
-        views, matrices = [views[index] for index in kept], [matrices[index] for index in kept]
+        views = [views[index] for index in kept]
+        matrices = [matrices[index] for index in kept]
     observed = torch.stack([u_statistic(matrix) for matrix in matrices])
     assembled = perf_counter()
     generator = seeded_generator(seed)

@@ -193,7 +193,8 @@ def _places(chunk: WeightedEdits, shares: Tensor, width: int) -> _Places:
 
     :param width: of all sequences of the data, ``T``.
     """
-    blocks, lengths = chunk.edits.blocks, chunk.sequences.lengths
+    blocks = chunk.edits.blocks
+    lengths = chunk.sequences.lengths
     start = torch.cat([block.start for block in blocks]) if blocks else chunk.edits.owner
     attribution = torch.zeros(len(lengths), width + 1, dtype=torch.double)
     attribution.view(-1).index_add_(0, chunk.edits.owner * (width + 1) + start, shares)
@@ -237,7 +238,8 @@ def _stacked(codes: Sequence[Tensor]) -> Tensor:
 
 
 def _top_features(view: View, matrix: SteinMatrix, extreme: Tensor, alphabet_size: int) -> TopFeatures | None:
-    features, n = matrix.features, len(matrix)
+    features = matrix.features
+    n = len(matrix)
     if features is None or not view.kernel.feature_kind:
         return None
     total, spread = scores(features)
@@ -279,8 +281,10 @@ def mean_localization(parts: Sequence[Localization]) -> Localization:
 
 
 def _mean_edits(parts: Sequence[TopEdits]) -> TopEdits:
-    removed, inserted = _stacked([part.removed for part in parts]), _stacked([part.inserted for part in parts])
-    sequence, position = torch.cat([part.sequence for part in parts]), torch.cat([part.position for part in parts])
+    removed = _stacked([part.removed for part in parts])
+    inserted = _stacked([part.inserted for part in parts])
+    sequence = torch.cat([part.sequence for part in parts])
+    position = torch.cat([part.position for part in parts])
     rows = torch.cat([sequence[:, None], position[:, None], removed, inserted], 1)
     total: dict[tuple[int, ...], float] = defaultdict(float)
     first: dict[tuple[int, ...], int] = {}

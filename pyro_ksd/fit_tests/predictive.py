@@ -110,7 +110,8 @@ def posterior_predictive(
             replicates = part.draw(size, generator)
             replicated.append(null_statistics(part.stacked(size), replicates, size, views, max_bytes))
             bar.update(len(part))
-    null, observed = NullDraws.cat(replicated), torch.stack(realized)
+    null = NullDraws.cat(replicated)
+    observed = torch.stack(realized)
     compared = perf_counter()
     by_draw = [
         localize_views(own, views, matrices, null.extreme, max_bytes)
@@ -154,5 +155,6 @@ def predictive_p_value(realized: Tensor, replicated: Tensor) -> Tensor:
 
 def _largest(realized: Tensor, replicated: Tensor) -> tuple[Tensor, Tensor]:
     """The largest statistic of all views for each draw, in units of the spread of the replicated ones; ``[D]`` each."""
-    center, spread = replicated.mean(0), replicated.std(0, correction=0).clamp(min=torch.finfo(replicated.dtype).tiny)
+    center = replicated.mean(0)
+    spread = replicated.std(0, correction=0).clamp(min=torch.finfo(replicated.dtype).tiny)
     return ((realized - center) / spread).amax(1), ((replicated - center) / spread).amax(1)

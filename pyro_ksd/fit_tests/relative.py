@@ -82,7 +82,8 @@ def relative_fit(sums: Sequence[RowSums]) -> RelativeFit:
     >>> relative_fit([RowSums.of(stein_matrices(model, data, views)) for model in models]).rank[:, -1]
     tensor([2, 1])
     """
-    others, diagonal = torch.stack([one.others for one in sums]), torch.stack([one.diagonal for one in sums])
+    others = torch.stack([one.others for one in sums])
+    diagonal = torch.stack([one.diagonal for one in sums])
     n = others.shape[-1]
     check_comparable(n)
     weight, weight_left_out = _weights(diagonal.mean(0))
@@ -159,7 +160,8 @@ def _weights(diagonal: Tensor) -> tuple[Tensor, Tensor]:
 
     :param diagonal: ``[V, n]``, the mean of ``H_ii`` over the models.
     """
-    n, total = diagonal.shape[-1], diagonal.sum(-1, keepdim=True)
+    n = diagonal.shape[-1]
+    total = diagonal.sum(-1, keepdim=True)
     seen = total > 0
     weight = torch.where(seen, n / total, 0.0)
     change = torch.where(seen, (total - diagonal) / total * n / (n - 1), 1.0).clamp(min=1e-9)

@@ -31,7 +31,9 @@ def aligned_sum(x: Sequences, y: Sequences, compare: Callable[[Tensor, Tensor], 
     """
     check_alphabets(x, y)
     width = min(longest(x), longest(y))
-    return (_by_one_hot if _one_hot_pays(x, y, width) else _by_position)(x, y, width, compare)
+    if _one_hot_pays(x, y, width):
+        return _by_one_hot(x, y, width, compare)
+    return _by_position(x, y, width, compare)
 
 
 def equal_length_exp(distance: Tensor, x: Sequences, y: Sequences) -> Tensor:
@@ -85,7 +87,9 @@ def _by_one_hot(x: Sequences, y: Sequences, width: int, compare: Callable[[Tenso
 def _by_position(x: Sequences, y: Sequences, width: int, compare: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     total = torch.zeros(len(x), len(y), dtype=torch.double)
     step = max(1, _AT_ONCE // max(1, len(x) * len(y)))
-    whole, inside_x, inside_y = _one_length(x, y), x.mask, y.mask
+    whole = _one_length(x, y)
+    inside_x = x.mask
+    inside_y = y.mask
     for begin in range(0, width, step):
         columns = slice(begin, min(begin + step, width))
         value = compare(x.tokens[:, None, columns], y.tokens[:, columns])

@@ -152,14 +152,16 @@ class PairwiseKernel(Kernel[GramMatrix]):
         return [GramMatrix(own) for own in total]
 
     def edit_products(self, chunk: WeightedEdits, matrix: GramMatrix, max_bytes: int = PAIR_BYTES) -> Tensor:
-        sequences, edits = chunk.sequences, chunk.edits
+        sequences = chunk.sequences
+        edits = chunk.edits
         value = torch.zeros(len(sequences) + len(edits), dtype=torch.double)
         for left, right, block in self._blocks(sequences, edits, chunk.weights[None], max_bytes):
             block = block * (left.owner[:, None] != right.owner)
             value.index_add_(0, left.index, block @ right.coefficients[0])
             if left is not right:
                 value.index_add_(0, right.index, left.coefficients[0] @ block)
-        own, edited = value[: len(sequences)], value[len(sequences) :]
+        own = value[: len(sequences)]
+        edited = value[len(sequences) :]
         return edited - own.index_select(0, edits.owner)
 
     def _blocks(

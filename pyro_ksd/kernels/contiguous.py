@@ -173,7 +173,9 @@ class _NGrams:
 
     def __init__(self, sequences: Sequences, edits: Edits, length: int, form: str) -> None:
         size = sequences.alphabet_size
-        self._length, self._blocks, self._sequence_lengths = length, edits.blocks, sequences.lengths
+        self._length = length
+        self._blocks = edits.blocks
+        self._sequence_lengths = sequences.lengths
         padded = pad(sequences.tokens, (length - 1, length - 1))
         self._touched = [block.codes(padded, length - 1, length, size) for block in edits.blocks]
         row, code = _windows(sequences, length)
@@ -195,11 +197,13 @@ class _NGrams:
             ``T(c_u)``, double ``[K, E]``, which is 0 for all but the first of equal n-grams; and the energies of the
             edited sequences, double ``[E]``.
         """
-        block, (before, after) = self._blocks[index], self._touched[index]
+        block = self._blocks[index]
+        (before, after) = self._touched[index]
         place = torch.cat([self._existing(block, before, 0), self._existing(block, after, block.growth)])
         delta = _net_changes(place, len(before), self.places.size)
         # Counts are small integers: all their changes stand in one small table.
-        reach, counts = len(place), self._values[:, None]
+        reach = len(place)
+        counts = self._values[:, None]
         changed = (counts + torch.arange(-reach, reach + 1)).clamp(min=0)
         change = changed**self._power - counts**self._power
         gain = changed ** (2 * self._power) - counts ** (2 * self._power)

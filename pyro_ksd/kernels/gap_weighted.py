@@ -53,7 +53,8 @@ class GapWeightedKernel(PairwiseKernel):
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         check_alphabets(x, y)
-        x_columns, y_columns = _columns(x, -1), _columns(y, -2)  # the two paddings never match
+        x_columns = _columns(x, -1)  # the two paddings never match
+        y_columns = _columns(y, -2)
         x_norm = self._subsequences(x_columns, _columns(x, -2)).sqrt_()
         y_norm = self._subsequences(_columns(y, -1), y_columns).sqrt_()
         common = self._subsequences(x_columns[:, :, None], y_columns[:, None, :])

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 
-def ngram_codes(symbols: Sequence[Tensor], base: int) -> Tensor:
+def ngram_code(symbols: Sequence[Tensor], base: int) -> Tensor:
     r""":math:`\sum_j u_j\,\mathrm{base}^{n-1-j}` for n-grams :math:`u`, given symbol by symbol.
 
     :param symbols: ``n`` long tensors of one shape, each with symbols ``0 .. base-1``.
 
-    >>> ngram_codes([torch.tensor([0, 1]), torch.tensor([2, 1])], base=3)
+    >>> ngram_code([torch.tensor([0, 1]), torch.tensor([2, 1])], base=3)
     tensor([2, 4])
     """
     code = symbols[0].clone()
@@ -24,7 +24,7 @@ def ngram_codes(symbols: Sequence[Tensor], base: int) -> Tensor:
 
 
 def ngram_symbols(codes: Tensor, length: int, base: int) -> Tensor:
-    """The symbols of n-grams, long ``[D, length]``, from their codes, long ``[D]``; undoes :func:`ngram_codes`.
+    """The symbols of n-grams, long ``[D, length]``, from their codes, long ``[D]``; undoes :func:`ngram_code`.
 
     >>> ngram_symbols(torch.tensor([2, 4]), length=2, base=3)
     tensor([[0, 2],

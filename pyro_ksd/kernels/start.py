@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.feature_places import FeaturePlaces
-from pyro_ksd.kernels.ngram_codes import ngram_codes, ngram_symbols
+from pyro_ksd.kernels.ngram_codes import ngram_code, ngram_symbols
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
@@ -60,7 +60,8 @@ class StartKernel(FeatureKernel):
         return [places.matrix(values) for values in psi]
 
     def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
-        before, owner = self._own(sequences).index_select(0, edits.owner), edits.owner
+        before = self._own(sequences).index_select(0, edits.owner)
+        owner = edits.owner
         return witness.at(owner, self._edited(sequences, edits)) - witness.at(owner, before)
 
     @property
@@ -80,7 +81,7 @@ class StartKernel(FeatureKernel):
     def _own(self, sequences: Sequences) -> Tensor:
         """The codes of the prefixes, long ``[N]``; the end of the sequence counts as a symbol."""
         tokens = pad(sequences.padded(sequences.alphabet_size), (0, self.width), value=sequences.alphabet_size)
-        return ngram_codes(tokens[:, : self.width].unbind(1), sequences.alphabet_size + 1)
+        return ngram_code(tokens[:, : self.width].unbind(1), sequences.alphabet_size + 1)
 
     def _edited(self, sequences: Sequences, edits: Edits) -> Tensor:
         """The codes of the prefixes of the edited sequences, long ``[E]``."""
@@ -88,7 +89,7 @@ class StartKernel(FeatureKernel):
         reach = max((block.removed for block in edits.blocks), default=0) + self.width
         tokens = pad(sequences.padded(size), (0, reach), value=size)
         codes = [
-            ngram_codes([block.symbol(tokens, position) for position in range(self.width)], size + 1)
+            ngram_code([block.symbol(tokens, position) for position in range(self.width)], size + 1)
             for block in edits.blocks
         ]
         return torch.cat(codes) if codes else edits.owner

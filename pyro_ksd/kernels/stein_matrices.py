@@ -148,7 +148,8 @@ class FeatureMatrix(SteinMatrix):
             if not part.is_sparse:
                 yield (part if of is None else of(part)).view(groups, size, columns).sum(1)
                 continue
-            (row, column), values = part.indices(), part.values()
+            (row, column) = part.indices()
+            values = part.values()
             sums = values.new_zeros(groups * columns)
             sums.index_add_(0, (row // size).mul_(columns).add_(column), values if of is None else of(values))
             yield sums.view(groups, columns)
@@ -159,7 +160,8 @@ class FeatureMatrix(SteinMatrix):
             return FeatureMatrix(self.values[begin:end], self.codes)
         if begin == 0 and end == len(self):
             return self
-        index, values = self.values.indices(), self.values.values()
+        index = self.values.indices()
+        values = self.values.values()
         first, last = torch.searchsorted(index[0].contiguous(), torch.tensor([begin, end])).tolist()
         shifted = torch.stack([index[0, first:last] - begin, index[1, first:last]])
         shape = (end - begin, self.values.shape[1])
@@ -179,7 +181,8 @@ class FeatureMatrix(SteinMatrix):
 
     def products(self, left: Tensor, right: Tensor) -> Tensor:
         """Inner products of the rows ``left`` with the rows ``right``, long ``[L]`` and ``[R]``: ``[L, R]``."""
-        a, b = self.values.index_select(0, left), self.values.index_select(0, right)
+        a = self.values.index_select(0, left)
+        b = self.values.index_select(0, right)
         if not self.values.is_sparse:
             return a @ b.t()
         chunk = max(1, ENTRIES // max(1, self.values.shape[1]))
@@ -212,14 +215,16 @@ class FeatureMatrix(SteinMatrix):
             return FeatureMatrix(torch.cat([part.values for part in parts], 1))
         entries = [part._entries() for part in parts]
         offsets = [sum(sizes[:index]) for index in range(len(sizes))]
-        rows, values = torch.cat([row for row, _, _ in entries]), torch.cat([value for _, _, value in entries])
+        rows = torch.cat([row for row, _, _ in entries])
+        values = torch.cat([value for _, _, value in entries])
         codes = torch.cat([code + offset for (_, code, _), offset in zip(entries, offsets, strict=True)])
         return FeatureMatrix.from_entries(rows, codes, values, len(parts[0]))
 
     def _entries(self) -> tuple[Tensor, Tensor, Tensor]:
         """Row, code and value of the entries that are not 0, ``[M]`` each."""
         if self.values.is_sparse:
-            (row, column), values = self.values.indices(), self.values.values()
+            (row, column) = self.values.indices()
+            values = self.values.values()
         else:
             row, column = self.values.nonzero().unbind(1)
             values = self.values[row, column]
@@ -233,7 +238,8 @@ class FeatureMatrix(SteinMatrix):
         entries = [part._entries() for part in parts]
         offsets = [sum(map(len, parts[:index])) for index in range(len(parts))]
         rows = torch.cat([row + offset for (row, _, _), offset in zip(entries, offsets, strict=True)])
-        codes, values = torch.cat([code for _, code, _ in entries]), torch.cat([value for _, _, value in entries])
+        codes = torch.cat([code for _, code, _ in entries])
+        values = torch.cat([value for _, _, value in entries])
         return FeatureMatrix.from_entries(rows, codes, values, sum(map(len, parts)))
 
 

@@ -31,7 +31,8 @@ class Witness:
         """The coefficient of the feature ``codes[m]`` in the witness for the sequence ``rows[m]``, ``[M]``."""
         if not len(self.total):
             return self.total.new_zeros(len(codes))
-        column, known = codes, None
+        column = codes
+        known = None
         if self.own.codes is not None:
             column = torch.searchsorted(self.own.codes, codes).clamp_(max=len(self.own.codes) - 1)
             known = self.own.codes.index_select(0, column) == codes
@@ -47,7 +48,8 @@ class Witness:
         keys = rows * len(self.total) + columns
         if not self.own.values.is_sparse:
             return self.own.values.reshape(-1).index_select(0, keys)
-        (row, column), values = self.own.values.indices(), self.own.values.values()
+        (row, column) = self.own.values.indices()
+        values = self.own.values.values()
         if not len(values):
             return self.total.new_zeros(len(keys))
         known = row * len(self.total) + column

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluating log-joints: of many sequences in bounded chunks, and of edited sequences for ratios."""
+"""Ratios by evaluating the log-joints of edited sequences, each once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.chunk_sizes import EDITED_SEQUENCES, EVALUATED_SEQUENCES
+from pyro_ksd.common.chunk_sizes import EDITED_SEQUENCES
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.sequences.container import Sequences
 
@@ -26,17 +26,6 @@ class HasLogJointEach(Protocol):
 
     def log_joint_each(self, sequences: Sequences, which: Tensor) -> Tensor:
         """``log p(x)`` of each sequence under its own model ``which``, ``[N]``."""
-
-
-def evaluated_in_chunks(evaluate: Callable[[Sequences], Tensor], sequences: Sequences) -> Tensor:
-    """The log-joints of all sequences, double ``[N]``, evaluated a chunk of sequences of similar length at a time.
-
-    :param evaluate: the log-joints ``[N]`` of at most ``EVALUATED_SEQUENCES`` sequences.
-    """
-    values = torch.empty(len(sequences), dtype=torch.double)
-    for rows in sequences.lengths.argsort(stable=True).split(EVALUATED_SEQUENCES) if len(sequences) else ():
-        values[rows] = evaluate(sequences[rows].narrowed()).double().cpu()
-    return values
 
 
 def evaluated_ratio(model: HasLogJoint, sequences: Sequences, edits: Edits) -> Tensor:
@@ -59,7 +48,8 @@ def _ratio_in_chunks(
     """Builds edited sequences around sequences of similar length, so that little of them is padding."""
     rank = torch.empty_like(sequences.lengths)
     rank[sequences.lengths.argsort(stable=True)] = torch.arange(len(rank))
-    indices, parts = [], []
+    indices = []
+    parts = []
     for some in rank[edits.owner].argsort(stable=True).split(EDITED_SEQUENCES):
         index = some.sort().values
         chosen = edits.select(index)
@@ -74,10 +64,12 @@ def _ratio(
     log_joint: Callable[[Sequences, Tensor], Tensor], sequences: Sequences, edits: Edits, which: Tensor
 ) -> Tensor:
     everything = Edits.cat([Edits.identity(sequences), edits])
-    edited, which = everything.apply(sequences), which[everything.owner]
+    edited = everything.apply(sequences)
+    which = which[everything.owner]
     first, inverse = distinct(torch.cat([which[:, None], edited.lengths[:, None], edited.tokens], 1))
     values = log_joint(edited[first], which[first])
-    own, neighbor = inverse[: len(sequences)].index_select(0, edits.owner), inverse[len(sequences) :]
+    own = inverse[: len(sequences)].index_select(0, edits.owner)
+    neighbor = inverse[len(sequences) :]
     return values.index_select(-1, neighbor) - values.index_select(-1, own)
 
 

@@ -24,7 +24,8 @@ def has_length_distribution(model: SequenceModel, data: Sequences) -> bool:
     """
     few = data[:_ROWS]
     possible = torch.where(model.log_joint(few) > -torch.inf, few.lengths, 0)
-    row, longest = int(possible.argmax()), int(possible.max())
+    row = int(possible.argmax())
+    longest = int(possible.max())
     if not longest:
         return True
     far = max(4 * int(data.lengths.max()), _FAR)
@@ -46,7 +47,8 @@ def _growth(model: SequenceModel, data: Sequences, path: Tensor, lengths: range)
     :returns: the log-joints of its beginnings, ``[M]``; and, for those that are possible, the log-ratios of all their
         extensions by one symbol together to them, 0 for a change that is nothing but rounding.
     """
-    size, ends = data.alphabet_size, torch.tensor(lengths)
+    size = data.alphabet_size
+    ends = torch.tensor(lengths)
     columns = torch.arange(max(lengths, default=0) + 1)
     beginnings = path[: len(columns)].expand(len(ends), -1).masked_fill(columns >= ends[:, None], 0)
     longer = beginnings.repeat_interleave(size, 0)

@@ -60,9 +60,11 @@ def plot_compare(
     names = [" ".join(name.split()) for name in table.index]
     size = (7.5 + 0.05 * min(max(map(len, names)), 60), 1.6 + 0.5 * len(names))
     [ax] = axes_for(ax, 1, size, figsize, backend_kwargs)
-    level, rows = table.attrs["level"], np.arange(len(table))
+    level = table.attrs["level"]
+    rows = np.arange(len(table))
     reach = NormalDist().inv_cdf(1 - level / (2 * table.attrs["pairs"]))
-    ksd, p_values = table["ksd"].to_numpy(), table["p_value"].to_numpy()
+    ksd = table["ksd"].to_numpy()
+    p_values = table["p_value"].to_numpy()
     ax.axvline(ksd[0], color="0.2", linestyle="--", linewidth=1)
     ax.errorbar(ksd, rows, xerr=table["se"], fmt="o", color=BLUE, label="statistic ± standard error")
     worse = p_values <= level
@@ -101,8 +103,10 @@ def _fitting_names(ax: Axes, names: list[str]) -> list[str]:
     figure = ax.figure.canvas.figure
     if (layout := figure.get_layout_engine()) is not None:
         layout.execute(figure)  # settles how high the rows are
-    (width, height), size = points(ax), float(ax.yaxis.get_ticklabels()[0].get_fontsize())
-    room, lines = width / 3, 2 if height > 2.8 * size * len(names) else 1
+    (width, height) = points(ax)
+    size = float(ax.yaxis.get_ticklabels()[0].get_fontsize())
+    room = width / 3
+    lines = 2 if height > 2.8 * size * len(names) else 1
     texts = abbreviations(names, lines * room, size)
     return [texts[name] if text_width(texts[name], size) <= room else _in_two_lines(texts[name]) for name in names]
 

@@ -45,7 +45,8 @@ def plot_gram(
     >>> [label.get_text() for label in ax.get_yticklabels()]  # from the sequence that contributes most
     ['1', '0', '5', '4', '3', '2']
     """
-    names, ksd = view_names(check), dataset(check, "ksd")
+    names = view_names(check)
+    ksd = dataset(check, "ksd")
     if "gram" not in ksd:
         raise ValueError("expected a check with the Stein kernel matrix, found none; run ksd_check(..., gram=True)")
     name = worst_first(check, names)[0] if view is None else known_view(view, names)
@@ -61,7 +62,8 @@ def plot_gram(
     extend = "both" if np.abs(gram).max() > reach else "neither"
     ax.figure.colorbar(image, ax=ax, extend=extend, label="Stein kernel of two sequences\n(red adds to the statistic)")
     if len(gram) <= _NAMED:
-        rows, indices = np.arange(len(gram)), [str(index) for index in ksd["sequence"].values[order]]
+        rows = np.arange(len(gram))
+        indices = [str(index) for index in ksd["sequence"].values[order]]
         ax.set_xticks(rows, indices, rotation=90 if len(gram) > 10 else 0)
         ax.set_yticks(rows, indices)
         words = "sequence (largest contribution first)"

@@ -72,7 +72,9 @@ def plot_ngrams(
             "expected a check with a view that has features such as n-grams, found none; use plot_sequences"
         )
     features = _most_telling(check, name, num)
-    z, p_values, labels = features["z"].values, features["p_value"].values, _symbols(check, name, features)
+    z = features["z"].values
+    p_values = features["p_value"].values
+    labels = _symbols(check, name, features)
 
     size = (6.5 + 0.06 * max(len(" ".join(label)) for label in labels), 1.6 + 0.32 * max(len(labels), MIN_ROWS))
     [ax] = axes_for(ax, 1, size, figsize, backend_kwargs)
@@ -97,7 +99,8 @@ def plot_ngrams(
 
 def view_of_ngrams(check: Any) -> str | None:
     """The view whose features tell most; one with a single feature, such as ``length``, only if there is no other."""
-    names, owners = views_with_features(check), dataset(check, "ksd_ngram")["view_name"].values.astype(str).tolist()
+    names = views_with_features(check)
+    owners = dataset(check, "ksd_ngram")["view_name"].values.astype(str).tolist()
     telling = [name for name in names if owners.count(name) > 1] or names
     return worst_first(check, telling)[0] if telling else None
 

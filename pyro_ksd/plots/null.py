@@ -52,7 +52,8 @@ def plot_null(
     >>> len(axes)
     2
     """
-    ksd, null = dataset(check, "ksd"), dataset(check, "ksd_null")["ksd"]
+    ksd = dataset(check, "ksd")
+    null = dataset(check, "ksd_null")["ksd"]
     names = chosen_views(check, view)
     axes = axes_for(ax, len(names), (7, 0.6 + 1.3 * len(names)), figsize, backend_kwargs)
     for one_ax, name in zip(axes, names, strict=True):
@@ -73,7 +74,8 @@ def _histogram(ax: Axes, draws: npt.NDArray[np.float64], observed: float) -> boo
     """Draws the null draws and the observed statistic of one view; whether the axis had to be compressed."""
     from matplotlib.ticker import MaxNLocator, NullLocator
 
-    width, farthest = float(np.median(np.abs(draws))), max(float(np.abs(draws).max()), abs(observed))
+    width = float(np.median(np.abs(draws)))
+    farthest = max(float(np.abs(draws).max()), abs(observed))
     compressed = bool(0 < _FAR * width < farthest and np.ptp(draws) > 0)
     if compressed:
         ax.set_xscale("asinh", linear_width=width)
@@ -107,6 +109,7 @@ def _decades(low: float, high: float, smallest: float, room: float) -> list[floa
 
 def _compressed_bins(draws: npt.NDArray[np.float64], width: float) -> list[float]:
     """Edges of bins that are equally wide on the compressed axis."""
-    low, high = float(draws.min()), float(draws.max())
+    low = float(draws.min())
+    high = float(draws.max())
     inner = width * np.sinh(np.linspace(np.arcsinh(low / width), np.arcsinh(high / width), _BINS + 1)[1:-1])
     return [low, *inner.tolist(), high]

@@ -72,7 +72,8 @@ def plot_check(
 
 
 def _has_ngrams_to_show(check: Any) -> bool:
-    name, ksd = view_of_ngrams(check), dataset(check, "ksd")
+    name = view_of_ngrams(check)
+    ksd = dataset(check, "ksd")
     if name is None:
         return False
     level = float(ksd.attrs["level"])

@@ -51,7 +51,8 @@ def plot_ppc(
     1
     """
     names = chosen_views(check, view)
-    ppc, ksd = dataset(check, "ksd_ppc"), dataset(check, "ksd")
+    ppc = dataset(check, "ksd_ppc")
+    ksd = dataset(check, "ksd")
     axes = axes_for(ax, len(names), (3.0 * len(names), 3.4), figsize, backend_kwargs, in_row=True)
     for one_ax, name in zip(axes, names, strict=True):
         realized, replicated = (ppc[kind].sel(view=name).values.ravel() for kind in ("realized", "replicated"))
@@ -74,7 +75,8 @@ def _scatter(ax: Axes, realized: npt.NDArray[np.float64], replicated: npt.NDArra
         ax.scatter(
             realized[chosen], replicated[chosen], s=14, color=color, marker=marker, alpha=0.5, linewidths=0, label=words
         )
-    low, high = min(realized.min(), replicated.min()), max(realized.max(), replicated.max())
+    low = min(realized.min(), replicated.min())
+    high = max(realized.max(), replicated.max())
     margin = 0.05 * (high - low) or 1.0
     ax.axline((low, low), slope=1, color="0.3", linewidth=1)
     ax.set_xlim(low - margin, high + margin)

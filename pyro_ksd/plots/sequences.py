@@ -67,7 +67,8 @@ def plot_sequences(
     from matplotlib.ticker import MaxNLocator
 
     check_number("num", num, least=1)
-    names, observed = view_names(check), dataset(check, "observed_data")
+    names = view_names(check)
+    observed = dataset(check, "observed_data")
     name = worst_first(check, names)[0] if view is None else known_view(view, names)
     ksd = dataset(check, "ksd").sel(view=name)
     shown = ksd.isel(sequence=np.argsort(-ksd["contribution"].values, kind="stable")[:num])
@@ -105,7 +106,8 @@ def _figure_size(symbols: list[list[str]]) -> tuple[float, float]:
 
 
 def _row_labels(shown: xr.Dataset, found: bool) -> list[str]:
-    statistic, contributions = float(shown["statistic"]), shown["contribution"].values
+    statistic = float(shown["statistic"])
+    contributions = shown["contribution"].values
     largest = abs(contributions).max() / abs(statistic) if found else 0.0
     places = max(0, -math.floor(math.log10(largest))) if largest else 0  # three digits of the largest share
     shares = [f"{100 * part / statistic:.{places}f} %" if found else f"{part:.2g}" for part in contributions]

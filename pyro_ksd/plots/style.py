@@ -16,7 +16,8 @@ from pyro_ksd.results.p_values import p_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, VERMILION = "#0072B2", "#D55E00"
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
 """Two colors of the Okabe-Ito palette, safe for color-blind readers."""
 
 DIVERGING = "RdBu_r"

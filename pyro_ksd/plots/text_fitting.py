@@ -31,7 +31,8 @@ def fitting_texts(symbols: Iterable[str], width: float, height: float) -> tuple[
     :param height: of a cell, in points.
     """
     symbols = set(symbols)
-    texts, size = dict.fromkeys(symbols, ""), _SIZES[-1]
+    texts = dict.fromkeys(symbols, "")
+    size = _SIZES[-1]
     for size in (size for size in _SIZES if 1.4 * size <= height):
         texts = abbreviations(symbols, width, size)
         whole = sum(texts[symbol] == symbol for symbol in symbols)

@@ -17,7 +17,8 @@ from pyro_ksd.results.view_choice import view_names
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROOM_HEIGHT, _ROOM_WIDTH = 28, 320  # points of a row and of the axes from which on the meanings are written
+_ROOM_HEIGHT = 28  # points of a row and of the axes from which on the meanings are written
+_ROOM_WIDTH = 320
 
 
 def plot_views(
@@ -46,11 +47,13 @@ def plot_views(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['content-1', 'content-2', 'content-3', 'start', 'length', 'all views together']
     """
-    ksd, names = dataset(check, "ksd"), view_names(check)
+    ksd = dataset(check, "ksd")
+    names = view_names(check)
     rows = np.arange(len(names) + 1)
     [ax] = axes_for(ax, 1, (9, 1.4 + 0.5 * len(rows)), figsize, backend_kwargs)
     p_values = np.append(ksd["p_value"].values, ksd["p_value_overall"].values)
-    level, smallest = ksd.attrs["level"], 1 / (ksd.attrs["num_bootstrap"] + 1)
+    level = ksd.attrs["level"]
+    smallest = 1 / (ksd.attrs["num_bootstrap"] + 1)
     rejects = p_values <= level
     ax.axvline(level, color="0.2", linestyle="--", linewidth=1, label=f"level {level:g}")
     ax.axvline(smallest, color="0.7", linestyle=":", linewidth=1.2, label=f"smallest possible p = {smallest:.2g}")

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from .check_table import Summary as Summary
 from .check_table import summary as summary
-from .comparison_table import Ranking as Ranking
 from .comparison_table import compare_table as compare_table
 from .containers import extend as extend
 from .containers import to_inference_data as to_inference_data

@@ -56,7 +56,9 @@ def compare_table(comparison: Any) -> Ranking:
     found = _overall(comparison)
     names = [str(name) for name in found["model"].values]
     order = np.argsort(found["statistic"].values, kind="stable").tolist()
-    best, pairs, level = order[0], len(names) * (len(names) - 1) // 2, float(found.attrs["level"])
+    best = order[0]
+    pairs = len(names) * (len(names) - 1) // 2
+    level = float(found.attrs["level"])
     to_best = found.isel(model_bis=best)
     p_values = np.minimum(1.0, pairs * to_best["p_value"].values)
     findings = [
@@ -65,7 +67,8 @@ def compare_table(comparison: Any) -> Ranking:
     ]
     rows = []
     for index in order:
-        own, z_and_p = to_best.isel(model=index), [np.nan, np.nan]
+        own = to_best.isel(model=index)
+        z_and_p = [np.nan, np.nan]
         if index != best:
             z_and_p = [float(own["z"]), float(p_values[index])]
         numbers = [float(own[name]) for name in ("statistic", "standard_error", "difference", "difference_error")]

@@ -115,7 +115,8 @@ def predictive_datatree(
     >>> dict(tree["ksd_ppc"].sizes)
     {'chain': 1, 'draw': 3, 'view': 5}
     """
-    realized, replicated = result.realized, result.replicated.statistic
+    realized = result.realized
+    replicated = result.replicated.statistic
     groups = common_groups(
         _meanings(result.views),
         realized.mean(0),

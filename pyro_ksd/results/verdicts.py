@@ -33,7 +33,8 @@ def verdict(check: Any) -> str:
     "the model does not fit (p = 0.040): it makes 'bb' too rarely"
     """
     ksd = dataset(check, "ksd")
-    p, level = float(ksd["p_value_overall"]), float(ksd.attrs["level"])
+    p = float(ksd["p_value_overall"])
+    level = float(ksd.attrs["level"])
     sentence = f"{_impossible(check)}the model "
     if p > level:
         return f"{sentence}may fit: the check found nothing wrong ({p_text(p)}){_too_few_draws(ksd)}"
@@ -46,7 +47,8 @@ def _too_few_draws(ksd: xr.Dataset) -> str:
     Draws that are the most extreme ones of other views count as no less extreme than data that are so in one view. The
     overall p-value is then up to ``V / (B + 1)``.
     """
-    draws, level = int(ksd.attrs["num_bootstrap"]), float(ksd.attrs["level"])
+    draws = int(ksd.attrs["num_bootstrap"])
+    level = float(ksd.attrs["level"])
     needed = math.ceil(ksd.sizes["view"] / level - 1e-9) - 1
     if draws >= needed or ksd.attrs["kind"] == "posterior predictive":
         return ""
@@ -90,7 +92,8 @@ def view_finding(check: Any, one: xr.Dataset) -> str:
 
     :param one: the ``ksd`` group at one view.
     """
-    level, kind = float(one.attrs["level"]), feature_kind(one)
+    level = float(one.attrs["level"])
+    kind = feature_kind(one)
     if float(one["p_value"]) > level:
         return ""
     if not kind:

@@ -47,6 +47,9 @@ class Sequences:
                     f"{name}: expected a long tensor with {dims} dimension(s), found {found}; "
                     "use Sequences.of(...) to convert other data"
                 )
+            if not tensor.is_cpu:
+                found = f"one on {tensor.device}"
+                raise ValueError(f"{name}: expected a tensor on the CPU, found {found}; pass {name}.cpu()")
         if len(self.tokens) != len(self.lengths):
             raise ValueError(
                 f"expected one length for each of the {len(self.tokens)} rows of tokens, found {len(self.lengths)}"

@@ -24,7 +24,8 @@ from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.views import View
 from pyro_ksd.stein.weighting import weighted_edits
 
-_FEW, _RARE = 5.0, 0.05  # jumps of all sequences together, and of one on average
+_FEW = 5.0  # jumps of all sequences together, and of one on average
+_RARE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,8 @@ def _one_pass(
     parts: list[list[Sequence[SteinMatrix]]] = [[] for _ in kernels]
     chunks: list[WeightedEdits] = []
     weights: list[Tensor] = []
-    rate, model_seconds = torch.zeros(1, dtype=torch.double), 0.0
+    rate = torch.zeros(1, dtype=torch.double)
+    model_seconds = 0.0
     for rows in chunk_rows(neighborhood, sequences):
         started = perf_counter()
         chunk = weighted_edits(model, operator, sequences[rows].narrowed(), rows.start)

@@ -71,7 +71,8 @@ def as_balancing(balancing: str | Balancing) -> Balancing:
 
 def _check_balance(balancing: Balancing) -> None:
     r = torch.linspace(-20.5, 20.5, 83, dtype=torch.double)
-    there, back = balancing(r), r.exp() * balancing(-r)
+    there = balancing(r)
+    back = r.exp() * balancing(-r)
     if there.shape != r.shape or not there.isfinite().all() or (there < 0).any():
         raise ValueError("balancing: expected finite weights of at least 0, one for each log-ratio, found others")
     wrong = ~torch.isclose(there, back, rtol=1e-8, atol=0)

@@ -114,7 +114,8 @@ class TailBlockOperator(Operator):
 
 def _of_shape(edits: Edits, removed: int, inserted: int) -> Tensor:
     """The flat positions of the splices of one shape, long ``[M]``."""
-    offset, positions = 0, []
+    offset = 0
+    positions = []
     for block in edits.blocks:
         if (block.removed, block.inserted.shape[1]) == (removed, inserted):
             positions.append(torch.arange(offset, offset + len(block)))

@@ -72,7 +72,8 @@ class ZanellaSamples:
         return bool(known) and max(known) < _RHAT
 
     def __str__(self) -> str:
-        rhat, ess = self.rhat, self.ess
+        rhat = self.rhat
+        ess = self.ess
         found = "; ".join(
             f"{name} never changed"
             if math.isnan(rhat[name])
@@ -131,14 +132,18 @@ def zanella_sample(
         raise ValueError(f"time: expected a finite number above 0, found {time!r}")
     model = adapted(model)
     log_joint = _possible(model, start)
-    around, rate = neighborhood or zs(), as_balancing(balancing)
+    around = neighborhood or zs()
+    rate = as_balancing(balancing)
     generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
 
     active = torch.arange(num_sequences)
-    states, log_joint = start[active % len(start)], log_joint[active % len(start)]
-    clock, jumps = torch.zeros_like(log_joint), torch.zeros_like(active)
+    states = start[active % len(start)]
+    log_joint = log_joint[active % len(start)]
+    clock = torch.zeros_like(log_joint)
+    jumps = torch.zeros_like(active)
     grid = torch.linspace(time / 2, time, _RECORDS, dtype=torch.double)
-    recorded, lengths = log_joint[:, None].repeat(1, _RECORDS), states.lengths[:, None].repeat(1, _RECORDS)
+    recorded = log_joint[:, None].repeat(1, _RECORDS)
+    lengths = states.lengths[:, None].repeat(1, _RECORDS)
     with tqdm(total=100, desc="Zanella processes", unit="%", disable=not progress) as bar:
         while len(active):
             active, hold, log_ratio, moved = _next_jumps(model, around, rate, states, active, generator)

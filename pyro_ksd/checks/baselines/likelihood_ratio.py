@@ -73,7 +73,8 @@ def likelihood_ratio_check(
     ready, sequences = sampleable(model, data, parameters, sampler)
     check_possible(ready, sequences)
     other = _alternative(alternative, pseudocount, sequences)
-    size, generator = len(sequences), seeded_generator(seed)
+    size = len(sequences)
+    generator = seeded_generator(seed)
 
     def statistics(x: Sequences) -> Tensor:
         return 2 * (other.log_likelihoods(x, size) - _sums(ready.log_joint(x), size))[:, None]

@@ -81,7 +81,8 @@ def mmd_check(
     if not kernels:
         raise ValueError("kernels: expected at least one kernel by its name, found none; leave it out for the default")
     ready, sequences = sampleable(model, data, parameters, sampler)
-    size, samples = len(sequences), len(sequences) if num_samples is None else num_samples
+    size = len(sequences)
+    samples = len(sequences) if num_samples is None else num_samples
     check_number("num_samples", samples, least=2)
     if bootstrap == "auto":
         bootstrap = "parametric" if size < SMALL_SAMPLE or size != samples else "wild"
@@ -122,10 +123,12 @@ def mmd_squared(kernel: Kernel[Any], x: Sequences, y: Sequences, num_sets: int =
     :param y: as many samples, also of equal size.
     :param num_sets: ``G``.
     """
-    n, m = len(x) // num_sets, len(y) // num_sets
+    n = len(x) // num_sets
+    m = len(y) // num_sets
     if isinstance(kernel, FeatureKernel):
         left, right = _features(kernel, x, y)
-        among_x, among_y = left.off_diagonal_sums(n), right.off_diagonal_sums(m)
+        among_x = left.off_diagonal_sums(n)
+        among_y = right.off_diagonal_sums(m)
         totals = zip(left.group_sums(n), right.group_sums(m), strict=True)
         across = torch.cat([(a * b).sum(1) for a, b in totals])
     else:
@@ -143,7 +146,8 @@ def pair_matrix(kernel: Kernel[Any], x: Sequences, y: Sequences) -> SteinMatrix:
         left, right = _features(kernel, x, y)
         change = left.values - right.values
         return FeatureMatrix(change.coalesce() if change.is_sparse else change, left.codes)
-    n, gram = len(x), _gram(kernel, Sequences.cat([x, y]))
+    n = len(x)
+    gram = _gram(kernel, Sequences.cat([x, y]))
     return GramMatrix(gram[:n, :n] + gram[n:, n:] - gram[:n, n:] - gram[n:, :n])
 
 
@@ -189,7 +193,8 @@ def _features(kernel: FeatureKernel, x: Sequences, y: Sequences) -> tuple[Featur
 
 def _gram_sums(kernel: Kernel[Any], x: Sequences, y: Sequences) -> Tensor:
     """``Σ_{i≠i'} k(x_i, x_i')``, ``Σ_{j≠j'} k(y_j, y_j')`` and ``Σ_{i,j} k(x_i, y_j)``, ``[3]``."""
-    n, gram = len(x), _gram(kernel, Sequences.cat([x, y]))
+    n = len(x)
+    gram = _gram(kernel, Sequences.cat([x, y]))
     hollow = gram.fill_diagonal_(0.0)
     return torch.stack([hollow[:n, :n].sum(), hollow[n:, n:].sum(), hollow[:n, n:].sum()])
 

@@ -41,7 +41,8 @@ class FactorTable:
 
     def log_joint(self, tokens: Tensor, rows: Tensor) -> Tensor:
         """``[R]``, from long ``tokens`` ``[R, T]`` padded with -1 and the members of the batch, long ``[R]``."""
-        base, width = self.boundary + 1, tokens.shape[1]
+        base = self.boundary + 1
+        width = tokens.shape[1]
         lengths = (tokens != PAD).sum(-1)
         padded = self._with_boundary(tokens, tokens == PAD, self.order, 1)
         codes = rows[:, None].expand(-1, width + 1)
@@ -61,7 +62,8 @@ class FactorTable:
         parts = [self.values[:0]]
         for block, before, after in self._windows(sequences, edits):
             offset = None if rows is None else rows.index_select(0, block.owner) * self._size
-            old, new = self._total(self.values, before, offset), self._total(self.values, after, offset)
+            old = self._total(self.values, before, offset)
+            new = self._total(self.values, after, offset)
             if terms is not None:
                 own = sequences.lengths.index_select(0, block.owner)
                 old = old + terms.index_select(0, own)

@@ -68,7 +68,8 @@ class HiddenMarkovSequence(SequenceDistribution):
         max_length: int = 1000,
         validate_args: bool | None = None,
     ) -> None:
-        states, symbols = last_size("initial", initial), last_size("emission", emission)
+        states = last_size("initial", initial)
+        symbols = last_size("emission", emission)
         stopping = torch.as_tensor(stop, dtype=initial.dtype)
         if stopping.ndim == 0:
             stopping = stopping.expand(states)
@@ -119,7 +120,8 @@ class HiddenMarkovSequence(SequenceDistribution):
         tokens = sequences.padded(PAD)
         messages = list(self._forward(tokens, self._flat_rows(torch.Size([len(sequences)]))))
         old = _final(messages[-1])
-        ahead, back = _stacked(messages), _stacked(list(self._backward(tokens))[::-1])
+        ahead = _stacked(messages)
+        back = _stacked(list(self._backward(tokens))[::-1])
         parts = [self._block_ratio(block, ahead, back, old, len(messages)) for block in edits.pieces(_PIECE)]
         return torch.cat(parts) if parts else self._initial[0, :0]
 
@@ -167,12 +169,14 @@ class HiddenMarkovSequence(SequenceDistribution):
 
     def _generate(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         rows = self._flat_rows(shape)
-        initial, transition = cumulative(self._initial), cumulative(self._transition)
+        initial = cumulative(self._initial)
+        transition = cumulative(self._transition)
         emission = cumulative(self._emission)
         state = pick(initial[rows], generator)
 
         def step(position: int, alive: Tensor) -> Tensor:
-            row, before = rows[alive], state[alive]
+            row = rows[alive]
+            before = state[alive]
             if position:
                 state[alive] = pick(transition[row, before], generator)
             symbol = pick(emission[row, state[alive]], generator)

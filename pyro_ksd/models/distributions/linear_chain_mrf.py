@@ -131,7 +131,8 @@ class LinearChainMRF(LocalSequence):
         before = torch.full_like(rows, self.alphabet_size)
 
         def step(position: int, alive: Tensor) -> Tensor:
-            row, behind = rows[alive], lengths[alive] - position - 1
+            row = rows[alive]
+            behind = lengths[alive] - position - 1
             weights = self._transfer[row, before[alive]] + self._messages[row, behind.clamp(min=0)]
             before[alive] = pick(cumulative(weights.softmax(-1)), generator)
             return before[alive].masked_fill(behind < 0, PAD)

@@ -34,7 +34,8 @@ def grow(count: int, max_length: int, step: Callable[[int, Tensor], Tensor]) -> 
     for position in range(max_length + 1):
         symbol = step(position, alive)
         going = symbol != PAD
-        alive, symbol = alive[going], symbol[going]
+        alive = alive[going]
+        symbol = symbol[going]
         if not len(alive):
             return torch.stack(columns, 1) if columns else alive.new_empty(count, 0)
         columns.append(alive.new_full((count,), PAD).index_copy_(0, alive, symbol))

@@ -14,7 +14,8 @@ from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.models.distributions.markov import MarkovSequence
 from pyro_ksd.sequences.container import Sequences
 
-_LEAST_WIDTH, _TIMES_LONGEST = 1000, 100  # room for samples: a fitted chain is on average as long as the data
+_LEAST_WIDTH = 1000  # room for samples: a fitted chain is on average as long as the data
+_TIMES_LONGEST = 100
 
 
 def fit_markov(data: Any, order: int, *, pseudocount: float = 0.0) -> MarkovSequence:

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.chunk_sizes import in_chunks
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood
 from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
-from pyro_ksd.models.base import SequenceModel, check_alphabet_size
+from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import cumulative, pick
-from pyro_ksd.models.evaluation import distinct, evaluated_in_chunks
+from pyro_ksd.models.evaluation import distinct
 from pyro_ksd.models.wrappers.rejection import MAX_PROPOSALS, accepted
 from pyro_ksd.sequences.container import Sequences
 
@@ -25,7 +26,7 @@ _ENTRIES = 2**22  # logits computed at once
 _ROUNDINGS = 32  # by so many units of rounding a logit may change with the batch that it is computed in
 
 
-class AutoregressiveModel(SequenceModel):
+class AutoregressiveModel(ChunkedModel):
     r"""The sequences that a network makes by predicting symbol after symbol, given that they come to an end in time.
 
     The first symbol follows a prompt, and the sequence is over when a certain symbol, ``end``, has come:
@@ -72,7 +73,7 @@ class AutoregressiveModel(SequenceModel):
         self._network = network
         self._prompt = _checked_prompt(prompt)
         size = self._checked_network()
-        self._alphabet_size = size
+        super().__init__(size)
         check_number("max_length", max_length, least=1)
         for name, number, least, most in (("end", end, 0, size - 1), ("top_k", top_k, 1, size)):
             if number is not None:
@@ -81,7 +82,8 @@ class AutoregressiveModel(SequenceModel):
                     raise ValueError(
                         f"{name}: expected at most {most}, as the network knows {size} symbols, found {number}"
                     )
-        self._end, self._max_length = end, max_length
+        self._end = end
+        self._max_length = max_length
         self._top_k = size if top_k is None else top_k
 
     @classmethod
@@ -125,7 +127,7 @@ class AutoregressiveModel(SequenceModel):
         :returns: long ``[N, T + 1, K]`` with ``K`` up to ``top``; -1 in place of ``end`` and of impossible symbols.
         """
         parts = [sequences.tokens.new_empty(0, sequences.width + 1, min(top, self._top_k))]
-        for tokens in sequences.tokens.split(self._together(sequences.width)) if len(sequences) else ():
+        for tokens in in_chunks(sequences.tokens, self._together(sequences.width)):
             logits, codes = self._logits(tokens).topk(min(top, self._top_k), -1)
             parts.append(codes.masked_fill((codes == self._end) | (logits == -torch.inf), -1))
         return torch.cat(parts)
@@ -161,18 +163,10 @@ class AutoregressiveModel(SequenceModel):
             advice="raise max_length, or choose a prompt after which sequences come to an end",
         )
 
-    @property
-    def alphabet_size(self) -> int:
-        return self._alphabet_size
-
-    def log_joint(self, sequences: Sequences) -> Tensor:
-        check_alphabet_size(self, sequences)
-        return evaluated_in_chunks(self._evaluate, sequences)
-
     def _evaluate(self, sequences: Sequences) -> Tensor:
         values = torch.full((len(sequences),), -torch.inf, dtype=torch.double)
         rows = (self.has_ended(sequences) & (sequences.lengths <= self._max_length)).nonzero().squeeze(1)
-        for part in rows.split(self._together(sequences.width)) if len(rows) else ():
+        for part in in_chunks(rows, self._together(sequences.width)):
             some = sequences[part].narrowed()
             logits = self._logits(some.tokens[:, :-1])
             chosen = logits.gather(2, some.tokens[..., None]).squeeze(2)
@@ -195,7 +189,7 @@ class AutoregressiveModel(SequenceModel):
         lengths = torch.full((num_sequences,), self._max_length)
         growing = torch.arange(num_sequences)
         for position in range(self._max_length):
-            for rows in growing.split(max(1, _ENTRIES // self._top_k)) if len(growing) else ():
+            for rows in in_chunks(growing, max(1, _ENTRIES // self._top_k)):
                 tokens[rows, position] = self._next_symbols(tokens[rows, :position], generator)
             ended = tokens[growing, position] == self._end
             lengths[growing[ended]] = position + 1

@@ -8,14 +8,13 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from pyro_ksd.common.random_numbers import drawn_seed
-from pyro_ksd.models.base import SequenceModel, check_alphabet_size
+from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import PAD
-from pyro_ksd.models.evaluation import evaluated_in_chunks
 from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.sequences.container import Sequences
 
 
-class TorchDistributionModel(SequenceModel):
+class TorchDistributionModel(ChunkedModel):
     """A distribution whose events are sequences, long ``[T]`` filled with -1 after the end.
 
     ``log_prob`` takes values ``[N, T]`` of any width ``T`` and gives ``[N]``; ``sample``, which the parametric
@@ -23,7 +22,7 @@ class TorchDistributionModel(SequenceModel):
     """
 
     def __init__(self, distribution: Distribution, alphabet_size: int) -> None:
-        self._alphabet_size = alphabet_size
+        super().__init__(alphabet_size)
         if distribution.batch_shape or len(distribution.event_shape) != 1:
             raise ValueError(
                 "expected one distribution over padded sequences (batch_shape [] and event_shape [T]), found "
@@ -31,14 +30,6 @@ class TorchDistributionModel(SequenceModel):
                 f"{list(distribution.event_shape)}"
             )
         self._distribution = distribution
-
-    @property
-    def alphabet_size(self) -> int:
-        return self._alphabet_size
-
-    def log_joint(self, sequences: Sequences) -> Tensor:
-        check_alphabet_size(self, sequences)
-        return evaluated_in_chunks(self._evaluate, sequences)
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         with isolated(validate=False):

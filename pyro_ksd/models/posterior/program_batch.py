@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.chunk_sizes import in_chunks
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.programs.empty_sequence import beside_another
 from pyro_ksd.models.programs.session_state import isolated
@@ -28,7 +29,8 @@ class ProgramBatch(ModelBatch):
     """
 
     def __init__(self, program: VectorizedProgram, draws: Mapping[str, Tensor]) -> None:
-        self._program, self._draws = program, dict(draws)
+        self._program = program
+        self._draws = dict(draws)
 
     def __len__(self) -> int:
         return len(next(iter(self._draws.values())))
@@ -57,7 +59,7 @@ class ProgramBatch(ModelBatch):
         empty, order = _by_length(sequences.lengths)
         if len(empty):
             values[:, empty] = self._empty_log_joint[:, None]
-        for rows in order.split(max(1, _AT_ONCE // len(self))) if len(order) else ():
+        for rows in in_chunks(order, max(1, _AT_ONCE // len(self))):
             part = sequences[rows].narrowed()
             values[:, rows] = self._score(self._draws, part.tokens, part.lengths)
         return values
@@ -68,7 +70,7 @@ class ProgramBatch(ModelBatch):
         empty, order = _by_length(sequences.lengths)
         if len(empty):
             values[empty] = self._empty_log_joint[which[empty]]
-        for rows in order.split(_AT_ONCE) if len(order) else ():
+        for rows in in_chunks(order, _AT_ONCE):
             # Four blocks for the average draw: few enough to be large, enough to lose little where a draw ends.
             draws, own = _blocks(which[rows], len(rows) // (4 * len(self)) + 1)
             part = sequences[rows[own.view(-1)]].narrowed()

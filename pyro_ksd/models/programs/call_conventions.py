@@ -47,7 +47,8 @@ class TokensAndLengths(Convention):
                 f"expected (sequences, lengths) of shapes [{count}, T] and [{count}]; end it with: "
                 "return sequences, lengths"
             )
-        tokens, lengths = _whole(value[0]), _whole(value[1])
+        tokens = _whole(value[0])
+        lengths = _whole(value[1])
         alive = (lengths < 0) | (lengths > tokens.shape[1])
         if alive.any():
             raise ValueError(
@@ -126,9 +127,11 @@ def called_with(program: Callable[..., Any], arguments: Sequence[Tensor], alphab
         yield
     except Exception as error:
         if arguments:
-            names, more = "sequences, lengths", ", and the lengths"
+            names = "sequences, lengths"
+            more = ", and the lengths"
             if len(arguments) == 1:
-                names, more = "x", ", filled with -1 after the ends"
+                names = "x"
+                more = ", filled with -1 after the ends"
             error.add_note(
                 f"The program was called as program({names}) with the codes 0..{alphabet_size - 1} of the symbols, "
                 f"long {list(arguments[0].shape)}{more}."

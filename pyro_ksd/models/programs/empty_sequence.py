@@ -46,7 +46,8 @@ def _counts_for_first(site: dict[str, Any], dim: int) -> bool:
 
 def _first_value(site: dict[str, Any], dim: int) -> Tensor:
     """The value of a site for the first sequence."""
-    fn, value = site["fn"], site["value"]
+    fn = site["fn"]
+    value = site["value"]
     event = value.shape[value.ndim - fn.event_dim :]  # not fn.event_shape: sequences may be narrower than that
     whole: Tensor = value.expand(*fn.batch_shape, *event)
     return whole.movedim(dim - fn.event_dim, 0)[0]

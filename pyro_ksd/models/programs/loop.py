@@ -12,8 +12,7 @@ from pyro.params.param_store import ParamStoreDict
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.models.base import SequenceModel, check_alphabet_size
-from pyro_ksd.models.evaluation import evaluated_in_chunks
+from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.programs.loop_runs import DrawnRun
 from pyro_ksd.models.programs.loop_scoring import LoopScoring
 from pyro_ksd.models.programs.loop_site_names import SiteNames
@@ -21,7 +20,7 @@ from pyro_ksd.models.programs.session_state import all_seeded, params_kept, unva
 from pyro_ksd.sequences.container import Sequences
 
 
-class LoopProgram(SequenceModel):
+class LoopProgram(ChunkedModel):
     r"""A Pyro program without arguments that makes one sequence, symbol after symbol, in a loop.
 
     The program samples its symbols at the sites ``x_0, x_1, ...`` and decides at sites ``stop_0, stop_1, ...``
@@ -52,6 +51,7 @@ class LoopProgram(SequenceModel):
     :param stop_site: the name of the stop sites, with ``{}`` for the step.
     :param max_length: drawing a longer sequence is an error.
 
+    >>> import pyro
     >>> import pyro.distributions as dist
     >>> def program():
     ...     probs, stop, t = torch.tensor([0.5, 0.5]), False, 0
@@ -78,19 +78,11 @@ class LoopProgram(SequenceModel):
         check_number("alphabet_size", alphabet_size, least=1)
         check_number("max_length", max_length, least=1)
         self.max_length = max_length
-        self._alphabet_size = alphabet_size
+        super().__init__(alphabet_size)
         self._program = program
         self._names = SiteNames(symbol_site, stop_site)
         self._params = ParamStoreDict()
         self._scoring = LoopScoring(program, alphabet_size, self._names, self._params)
-
-    @property
-    def alphabet_size(self) -> int:
-        return self._alphabet_size
-
-    def log_joint(self, sequences: Sequences) -> Tensor:
-        check_alphabet_size(self, sequences)
-        return evaluated_in_chunks(self._evaluate, sequences)
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         values = torch.empty(len(sequences), dtype=torch.double)

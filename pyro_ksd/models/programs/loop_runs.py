@@ -111,7 +111,8 @@ class DrawnRun(LoopRun):
             )
 
     def _pyro_post_sample(self, msg: Any) -> None:
-        name, value = msg["name"], msg["value"]
+        name = msg["name"]
+        value = msg["value"]
         if self._names.symbol_step(name) is not None:
             if value.item() not in range(self._alphabet_size):
                 raise ValueError(

@@ -49,7 +49,8 @@ class LoopScoring:
 
     def of_one_length(self, tokens: Tensor) -> Tensor:
         """``log p``, double ``[B]``, of sequences of one length, long ``[B, l]``."""
-        length, expected = tokens.shape[1], None
+        length = tokens.shape[1]
+        expected = None
         if length not in self._ends_anyway:
             expected = self._first_look(tokens[0])
         if not self._vectorizes:

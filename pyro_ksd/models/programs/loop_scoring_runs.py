@@ -68,10 +68,12 @@ class ConditionedRun(LoopRun):
         raise CannotMakeSequence
 
     def _set(self, msg: Any, value: Tensor) -> None:
-        name, fn = msg["name"], msg["fn"]
+        name = msg["name"]
+        fn = msg["fn"]
         if name not in self._dtypes:
             self._dtypes[name] = _sample_dtype(fn, value.dtype)
-        value, shape = value.to(self._dtypes[name]), fn.shape()
+        value = value.to(self._dtypes[name])
+        shape = fn.shape()
         msg["value"] = value.expand(shape) if shape else value
         msg["is_observed"] = True
 

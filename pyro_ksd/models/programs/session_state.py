@@ -50,7 +50,8 @@ def without_randomness(params: ParamStoreDict) -> Iterator[None]:
 
     :param params: where the program's new parameters go.
     """
-    state, known = torch.get_rng_state(), len(params)
+    state = torch.get_rng_state()
+    known = len(params)
     try:
         yield
         if len(params) > known:

@@ -96,7 +96,8 @@ def _log_prob(site: dict[str, Any]) -> Tensor:
     A Categorical takes the logarithms of the probabilities of all symbols, for each sequence, before it looks one up.
     That takes most of the time of a run, so the probability of an observed symbol is looked up first.
     """
-    fn, value = site["fn"], site["value"]
+    fn = site["fn"]
+    value = site["value"]
     by_probs = isinstance(fn, torch.distributions.Categorical) and "probs" in fn.__dict__ and not fn._validate_args
     if by_probs and site["is_observed"]:
         index, probs = torch.broadcast_tensors(value.long()[..., None], fn.probs)

@@ -11,7 +11,8 @@ from pyro_ksd.models.programs.call_conventions import PaddedTokens
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.sequences.container import Sequences
 
-_ROWS, _LONGEST = 4, 6  # beginnings of a few sequences are enough, and cost little
+_ROWS = 4  # beginnings of a few sequences are enough, and cost little
+_LONGEST = 6
 _EXTRA = 3  # columns of padding to add
 _CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 

@@ -14,8 +14,7 @@ from pyro.poutine.trace_struct import Trace
 from torch import Tensor
 
 from pyro_ksd.common.random_numbers import drawn_seed
-from pyro_ksd.models.base import SequenceModel, check_alphabet_size
-from pyro_ksd.models.evaluation import evaluated_in_chunks
+from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.programs.call_conventions import called_with, convention_of, generates
 from pyro_ksd.models.programs.empty_sequence import beside_another, is_defined
 from pyro_ksd.models.programs.global_sites import Shapes, bind, checked_point, parameter_shapes
@@ -34,7 +33,7 @@ from pyro_ksd.sequences.container import Sequences
 _INSPECTED = 25  # steps of a program that are looked at to learn its layout
 
 
-class VectorizedProgram(SequenceModel):
+class VectorizedProgram(ChunkedModel):
     r"""A Pyro program that scores all sequences in one run, each in its place of one plate.
 
     The log-joint of a sequence is the sum of all sites inside the plate over the sequences, at its place. Discrete
@@ -59,7 +58,7 @@ class VectorizedProgram(SequenceModel):
     def __init__(
         self, program: Callable[..., Any], example: Sequences, parameters: Mapping[str, Tensor] | None = None
     ) -> None:
-        self._alphabet_size = example.alphabet_size
+        super().__init__(example.alphabet_size)
         self.convention = convention_of(program)
         self._program = program
         self._example = self.convention.arguments(example.tokens[:3], example.lengths[:3])
@@ -107,14 +106,6 @@ class VectorizedProgram(SequenceModel):
             value = given if len(given) > 1 else given[0]
         tokens, lengths = self.convention.returned(value, num_sequences)
         return Sequences.of(tokens, self.alphabet_size, lengths=lengths)
-
-    @property
-    def alphabet_size(self) -> int:
-        return self._alphabet_size
-
-    def log_joint(self, sequences: Sequences) -> Tensor:
-        check_alphabet_size(self, sequences)
-        return evaluated_in_chunks(self._evaluate, sequences)
 
     def run(self, tokens: Tensor, lengths: Tensor, *, validate: bool = False) -> Tensor:
         """The log-joints ``[N]`` of tokens ``[N, T]`` with any filling after the end."""
@@ -164,12 +155,14 @@ class VectorizedProgram(SequenceModel):
 
     def _inspect(self, example: Sequences) -> Layout:
         short = example.derived(example.tokens[:, :_INSPECTED], example.lengths.clamp(max=_INSPECTED))
-        few, more = short[torch.arange(3) % len(example)], short[torch.arange(5) % len(example)]
+        few = short[torch.arange(3) % len(example)]
+        more = short[torch.arange(5) % len(example)]
         arguments = self.convention.arguments(more.tokens, more.lengths)
         # Without validation, so that what is wrong with a site is said with its name when it is scored.
         with called_with(self._program, arguments, self.alphabet_size), isolated(validate=False, seed=0):
             try:
-                small, large = self._plain_trace(few), self._plain_trace(more)
+                small = self._plain_trace(few)
+                large = self._plain_trace(more)
             except Exception as error:
                 self._blame_batch_size(example, error)
                 raise

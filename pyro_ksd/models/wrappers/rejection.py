@@ -14,7 +14,8 @@ from pyro_ksd.sequences.container import Sequences
 MAX_PROPOSALS = 1_000_000
 """How many sequences are proposed before the sampler gives up."""
 
-_LEAST_PROPOSALS, _MOST_PROPOSALS = 2**7, 2**16  # sequences proposed at once: keeps tensors busy, bounds the memory
+_LEAST_PROPOSALS = 2**7  # sequences proposed at once: keeps tensors busy, bounds the memory
+_MOST_PROPOSALS = 2**16
 
 
 def accepted(
@@ -45,6 +46,7 @@ def accepted(
         batch = min(max(batch, _LEAST_PROPOSALS), _MOST_PROPOSALS, max_proposals - proposed)
         drawn = propose(batch, generator)
         parts.append(drawn[inside(drawn)])
-        found, proposed = found + len(parts[-1]), proposed + batch
+        found = found + len(parts[-1])
+        proposed = proposed + batch
         batch = math.ceil((num_sequences - found) * (proposed + 1) / (found + 1))
     return Sequences.cat(parts)[:num_sequences]

@@ -20,7 +20,8 @@ from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.sequences.container import Sequences
 
 _TOLERANCE = 1e-6
-_EDITED, _NEIGHBORS = 50, 5  # of how many sequences, and how many edits of each, the table is verified on
+_EDITED = 50  # of how many sequences, and how many edits of each, the table is verified on
+_NEIGHBORS = 5
 
 
 class TabulatedModel(ModelWrapper):
@@ -93,7 +94,8 @@ def tabulate(log_joint: Callable[[Sequences], Tensor], alphabet_size: int, order
 
     :param log_joint: gives the log-joints of ``W`` sequences under each model, ``[K, W]``.
     """
-    size, width = alphabet_size, order + 1
+    size = alphabet_size
+    width = order + 1
     words = [_words(size, length) for length in range(width + 1)]
     nothing, *values = log_joint(Sequences.cat(words)).split(list(map(len, words)), 1)
     table = torch.full([len(nothing)] + [size + 1] * width, -torch.inf, dtype=torch.double)
