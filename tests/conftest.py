@@ -1,25 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of this folder need neither torch nor Pyro, only checks that were saved where these are installed."""
+"""Checks that several folders look at. Nothing heavy is imported here, so that no test waits for it."""
 
 from __future__ import annotations
 
 import os
-import warnings
+from typing import TYPE_CHECKING
 
-import matplotlib
 import pytest
-import xarray as xr
-from synthetic import made_up_check
 
-matplotlib.use("agg")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0.23 announces ArviZ 1.0 when imported
-    import arviz  # noqa: F401
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @pytest.fixture(scope="session")
 def computed_check() -> xr.DataTree:
     """A check of a model: the one saved in the file that ``PYRO_KSD_SAVED_CHECK`` names, else a new one."""
+    import xarray as xr
+
     file = os.environ.get("PYRO_KSD_SAVED_CHECK")
     if file:
         with xr.open_datatree(file) as saved:
@@ -36,6 +33,8 @@ def computed_check() -> xr.DataTree:
 @pytest.fixture(params=["made up", "computed"])
 def check(request: pytest.FixtureRequest) -> xr.DataTree:
     """A check of random numbers with all that a check may have, and one of a model."""
+    from synthetic import made_up_check
+
     if request.param == "made up":
         return made_up_check(["a", "b", "ß"], impossible=2)
     found: xr.DataTree = request.getfixturevalue("computed_check")

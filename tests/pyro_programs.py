@@ -16,6 +16,7 @@ from pyro import poutine
 from torch import Tensor
 
 from pyro_ksd.models import MarkovSequence
+from pyro_ksd.sequences.container import Sequences
 
 SIZE, STATES, STOP = 3, 2, 0.2
 
@@ -32,6 +33,7 @@ OTHER_MOVES, BOTH = simplex(STATES, STATES, seed=5), simplex(STATES, STATES, SIZ
 CLASSES, CLASS_MOVES = simplex(STATES, seed=7), simplex(STATES, SIZE, SIZE, seed=8)
 PAIRS = torch.randn(SIZE, SIZE, dtype=torch.double, generator=torch.Generator().manual_seed(9))
 CHAIN = MarkovSequence.from_transitions(INITIAL, MOVES, torch.tensor(STOP, dtype=torch.double))
+FEW_SEQUENCES = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]], SIZE)
 
 
 def stops(lengths: Tensor, t: int) -> Tensor:
@@ -40,6 +42,15 @@ def stops(lengths: Tensor, t: int) -> Tensor:
 
 def bernoulli() -> Any:
     return dist.Bernoulli(torch.tensor(STOP, dtype=torch.double))
+
+
+def chain_steps(sequences: Tensor, lengths: Tensor) -> None:
+    """The sites of a chain with stops, to stand inside a plate."""
+    for t in range(sequences.shape[1]):
+        with poutine.mask(mask=t < lengths):
+            probs = INITIAL.expand(len(lengths), -1) if t == 0 else MOVES[sequences[:, t - 1]]
+            pyro.sample(f"x_{t}", dist.Categorical(probs), obs=sequences[:, t])
+            pyro.sample(f"stop_{t}", bernoulli(), obs=stops(lengths, t))
 
 
 def chain_with_stop(sequences: Tensor | None = None, lengths: Tensor | None = None, num_sequences: int = 0) -> Any:

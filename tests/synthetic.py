@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,6 +16,8 @@ MEANINGS = {
     "start": "the first symbol",
     "length": "the length",
 }
+VIEWS = list(MEANINGS)
+PHONEMES = [f"phoneme-{name}" for name in ("AH0", "B", "CH", "D", "EH1", "F", "G", "IY2", "K", "<unknown>")]
 
 
 def made_up_check(
@@ -30,7 +33,7 @@ def made_up_check(
     """A check with the default views of random numbers; ``content-2`` and ``length`` reject, the others do not."""
     symbols = list("abcd") if symbols is None else symbols
     random = np.random.default_rng(seed)
-    views, draws, size = list(MEANINGS), 200, len(symbols)
+    views, draws, size = VIEWS, 200, len(symbols)
     total = num_sequences + impossible
     lengths = random.integers(1, longest + 1, total)
     lengths[0] = longest
@@ -66,13 +69,16 @@ def made_up_check(
         coords={"chain": [0], "draw": np.arange(draws), **view},
         attrs={"kind": "parametric", "sample_dims": ["chain", "draw"]},
     )
-    names, labels = [], []
+    names, labels, ngrams = [], [], []
+    separator = "" if all(len(symbol) == 1 for symbol in symbols) else " "
     for length in (1, 2, 3):
-        grams_of_view = {tuple(random.integers(0, size, length)) for _ in range(40)}
-        separator = "" if all(len(symbol) == 1 for symbol in symbols) else " "
-        labels += sorted(separator.join(symbols[code] for code in codes) for codes in grams_of_view)
-        names += [f"content-{length}"] * len(grams_of_view)
+        drawn = {tuple(random.integers(0, size, length).tolist()) for _ in range(40)}
+        ordered = sorted((separator.join(symbols[code] for code in codes), codes) for codes in drawn)
+        labels += [label for label, _ in ordered]
+        ngrams += [codes for _, codes in ordered]
+        names += [f"content-{length}"] * len(drawn)
     labels += ["^" + symbol for symbol in symbols] + ["length"]
+    ngrams += [*((code,) for code in range(size)), ()]
     names += ["start"] * size + ["length"]
     mean = random.normal(size=len(labels))
     ngram = xr.Dataset(
@@ -83,8 +89,9 @@ def made_up_check(
             "share": ("ngram", mean**2 - 0.5),
             "z": ("ngram", 3 * mean),
             "p_value": ("ngram", np.exp(-2 * np.abs(mean))),
+            "symbol": (("ngram", "place"), _padded(ngrams)),
         },
-        coords={"ngram": np.arange(len(labels))},
+        coords={"ngram": np.arange(len(labels)), "place": np.arange(3)},
     )
     count = 10 * len(views)
     owner = random.integers(0, num_sequences, count)
@@ -112,3 +119,68 @@ def made_up_check(
             coords={"sequence": np.arange(impossible)},
         )
     return xr.DataTree.from_dict(groups)
+
+
+def check_with(
+    features: list[tuple[str, str, float, float]],
+    p_values: dict[str, float],
+    overall: float = 0.004,
+    symbols: list[str] | None = None,
+) -> xr.DataTree:
+    """A check with given features (view, label, z, p) and p-values; all other views have the p-value 0.5.
+
+    :param symbols: the alphabet, each symbol one letter.
+    """
+    symbols = list("abcde") if symbols is None else symbols
+    check = made_up_check(symbols, p_value_overall=overall)
+    names, labels, scores, ps = (np.array(column, dtype=object) for column in zip(*features, strict=True))
+    z = scores.astype(float)
+    ngrams = [
+        () if name == "length" else tuple(symbols.index(symbol) for symbol in label[name == "start" :])
+        for name, label in zip(names, labels, strict=True)
+    ]
+    ngram = xr.Dataset(
+        {
+            "view_name": ("ngram", names),
+            "label": ("ngram", labels),
+            "mean": ("ngram", z / 10),
+            "share": ("ngram", z**2),
+            "z": ("ngram", z),
+            "p_value": ("ngram", ps.astype(float)),
+            "symbol": (("ngram", "place"), _padded(ngrams)),
+        },
+        coords={"ngram": np.arange(len(names)), "place": np.arange(3)},
+    )
+    ksd = check["ksd"].to_dataset()
+    ksd["p_value"] = ("view", [p_values.get(name, 0.5) for name in VIEWS])
+    groups = {name: group.to_dataset() for name, group in check.children.items()}
+    return xr.DataTree.from_dict(groups | {"ksd": ksd, "ksd_ngram": ngram})
+
+
+def _padded(ngrams: list[tuple[int, ...]]) -> np.ndarray:
+    """The codes of n-grams of up to 3 symbols, padded with -1: ``[K, 3]``."""
+    return np.array([[*codes, *[-1] * (3 - len(codes))] for codes in ngrams], dtype=np.int64)
+
+
+def changed(check: xr.DataTree, group: str, **values: Any) -> xr.DataTree:
+    """A copy of a check with other values of some variables."""
+    groups = {name: check[name].to_dataset() for name in check.children}
+    old = groups[group]
+    groups[group] = old.assign({name: (old[name].dims, np.asarray(value)) for name, value in values.items()})
+    return xr.DataTree.from_dict(groups)
+
+
+def only(check: xr.DataTree, *views: str) -> xr.DataTree:
+    """A check of some of the views only."""
+    groups = {name: check[name].to_dataset() for name in check.children}
+    for name in ("ksd", "ksd_null"):
+        groups[name] = groups[name].sel(view=list(views))
+    return xr.DataTree.from_dict(groups)
+
+
+def misfit(check: xr.DataTree) -> xr.DataTree:
+    """The statistics of a check that finds something: they are positive, and a few sequences make them up."""
+    attribution = check["ksd"]["attribution"].values ** 2
+    contribution = np.nansum(attribution, -1)
+    parts = {"attribution": attribution, "contribution": contribution, "statistic": contribution.sum(1)}
+    return changed(check, "ksd", **parts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons made up by hand, in the layout of ``pyro_ksd.checks.model_comparison``, for tests that must run without torch."""
+"""Comparisons made up by hand, in the layout of those of ``ksd_compare``, for tests that must run without torch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 from synthetic import MEANINGS, made_up_check
+
+THREE = {"order 0": 3.0, "order 2": 0.25, "order 1": 1.0}
+LONG = {
+    f"a hidden Markov model with {states} states, trained for a thousand steps from a random start": float(states)
+    for states in range(5)
+}
 
 
 def made_up_comparison(

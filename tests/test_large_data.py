@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Large data need little memory."""
+
 from __future__ import annotations
 
 import re

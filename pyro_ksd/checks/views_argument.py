@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Sequence
 
-from pyro_ksd.edits.neighborhoods import CommonNeighborhood, Neighborhood, Substitutions
+from pyro_ksd.edits.neighborhoods import ModelsUnion, Neighborhood, Substitutions
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
@@ -70,7 +70,7 @@ def _suited(models: Sequence[SequenceModel]) -> Neighborhood | None:
     stated = [around for model in models if (around := model.default_neighborhood) is not None]
     if len(stated) < 2:
         return stated[0] if stated else None
-    return CommonNeighborhood(tuple(stated))
+    return ModelsUnion(tuple(stated))
 
 
 def check_keeps_length(views: Sequence[View], sequences: Sequences) -> None:

@@ -17,6 +17,18 @@ EVALUATED_SEQUENCES = 3 * 2**12
 """Sequences that a program or network scores in one run. All runs but the last have this size, so that plans made for
 one shape are used again."""
 
+SCORED_PAIRS = 2**16
+"""Pairs of a sequence and a posterior draw that a program scores in one run."""
+
+WEIGHTED_PAIRS = 2**20
+"""Pairs of an edit and a posterior draw whose weights are held at once."""
+
+PROPOSALS = 2**16
+"""Sequences that are proposed at once for rejection."""
+
+LOGITS = 2**22
+"""Logits that a network computes in one call."""
+
 ENTRIES = 2**24
 """Entries of the largest temporary tensor of a quadratic form."""
 

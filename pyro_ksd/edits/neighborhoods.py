@@ -52,9 +52,10 @@ class Neighborhood(ABC):
 
     @property
     def tail(self) -> Neighborhood:
-        """What replaces, appends and removes the last symbol of such sequences.
+        """What replaces, appends and removes the last symbol of such sequences, in three blocks of that order.
 
-        The edits of the default view of the length, see :class:`~pyro_ksd.stein.TailBlockOperator`.
+        Whatever may be appended to a sequence may also replace what was appended. These are the edits of the default
+        view of the length, see :class:`~pyro_ksd.stein.TailBlockOperator`.
         """
         return zs(locations=1)
 
@@ -232,19 +233,13 @@ class CustomNeighborhood(Neighborhood):
 
 @dataclass(frozen=True, eq=False)
 class _Combination(Neighborhood):
-    """All neighbors of several neighborhoods, each once."""
+    """The neighbors of several neighborhoods together."""
 
     parts: tuple[Neighborhood, ...]
 
     @property
     def kinds(self) -> frozenset[str]:
         return reduce(frozenset.union, (part.kinds for part in self.parts))
-
-    def edits(self, sequences: Sequences) -> Edits:
-        edits = Edits.cat([part.edits(sequences) for part in self.parts])
-        if any(a.kinds & b.kinds for a, b in combinations(self.parts, 2)):
-            return Edits.between(sequences, edits.owner, edits.apply(sequences))
-        return edits
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
         return sum(part.edit_bound(width, alphabet_size) for part in self.parts)
@@ -255,34 +250,56 @@ class _Combination(Neighborhood):
 
 
 class Union(_Combination):
-    """All neighbors of several neighborhoods, each once. Written ``a | b``.
-
-    :param parts: neighborhoods of one model's sequences, which share a :attr:`tail`.
+    """All neighbors of several neighborhoods, each once. Written ``a | b``; its :attr:`tail` is that of the first.
 
     >>> data = Sequences.of(["ab"])
     >>> ["".join(x) for x in (Substitutions() | Substitutions(locations=1)).edits(data).apply(data).to_lists()]
     ['bb', 'aa']
     """
 
+    def edits(self, sequences: Sequences) -> Edits:
+        edits = Edits.cat([part.edits(sequences) for part in self.parts])
+        if any(a.kinds & b.kinds for a, b in combinations(self.parts, 2)):
+            return Edits.between(sequences, edits.owner, edits.apply(sequences))
+        return edits
+
     @property
     def tail(self) -> Neighborhood:
         return self.parts[0].tail
 
 
-class CommonNeighborhood(_Combination):
-    """All neighbors that suit any of several models, for comparing the models; so is its :attr:`tail`.
+class ModelsUnion(_Combination):
+    """All neighbors that suit any of several models, each once; its :attr:`tail` are the tails of all of them.
 
     :param parts: the neighborhood of each model.
 
-    >>> around = CommonNeighborhood((zs(), BeforeEnd(zs())))
     >>> data = Sequences.of(["ab"])
-    >>> sorted("".join(x) for x in around.tail.edits(data).apply(data).to_lists())
-    ['a', 'aa', 'aab', 'aba', 'abb', 'b', 'bb']
+    >>> around = ModelsUnion((Substitutions(), BeforeEnd(Substitutions())))
+    >>> ["".join(x) for x in around.edits(data).apply(data).to_lists()]
+    ['bb', 'aa']
     """
+
+    def edits(self, sequences: Sequences) -> Edits:
+        return Union(self.parts).edits(sequences)
 
     @property
     def tail(self) -> Neighborhood:
-        return CommonNeighborhood(tuple(part.tail for part in self.parts))
+        return _Tails(tuple(part.tail for part in self.parts))
+
+
+class _Tails(_Combination):
+    """The tails of several models, one after the other; what several of them have in common comes several times.
+
+    So the weights of the :class:`~pyro_ksd.stein.TailBlockOperator` add up, and each tail keeps what the operator
+    needs: whatever may be appended may also replace what was appended.
+    """
+
+    def edits(self, sequences: Sequences) -> Edits:
+        return Edits.cat([part.edits(sequences) for part in self.parts])
+
+    @property
+    def tail(self) -> Neighborhood:
+        return self
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,8 +59,8 @@ class _PrefixNeighborhood(Neighborhood):
         if codes.dtype != torch.long or codes.ndim != 3 or codes.shape[:2] != rows or codes.shape[2] > self.top:
             raise ValueError(
                 f"candidates: expected a long tensor [{rows[0]}, {rows[1]}, up to {self.top}] for {rows[0]} sequences "
-                f"{sequences.width} wide, found {codes.dtype} {list(codes.shape)}; give one row for each prefix, also "
-                "for the empty and for the whole one"
+                f"{sequences.width} wide, found {codes.dtype} {list(codes.shape)}; return one row for each prefix, "
+                "also for the empty and for the whole one"
             )
         return codes
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from pyro_ksd.common.chunk_sizes import PAIR_BYTES
+from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
 from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
@@ -35,7 +35,6 @@ from pyro_ksd.stein.views import View
 if TYPE_CHECKING:
     from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 
-_EDITS = 2**20  # edits of the data, times the posterior draws that are looked at together
 _LOCALIZED = 25  # posterior draws, evenly spaced, over which the places of the misfit are averaged
 
 
@@ -99,7 +98,7 @@ def posterior_predictive(
     kept: list[tuple[dict[Operator, KeptEdits], list[SteinMatrix]]] = []
     edits = max(int(edit_bounds(view.operator.neighborhood, sequences).sum()) for view in views)
     with tqdm(desc="posterior draws", unit="draw", total=len(models), disable=not progress) as bar:
-        for part in models.parts(max(1, _EDITS // max(1, edits))):
+        for part in models.parts(max(1, WEIGHTED_PAIRS // max(1, edits))):
             _check_possible(part, sequences)
             found = assemble(part.batch, sequences, views, max_bytes, keep=True)
             for index, matrices in enumerate(found.matrices):

@@ -75,7 +75,7 @@ def stripped_rows(rows: list[list[Any]], lengths: Any, pad: Any) -> list[list[An
         for position in range(end, len(row)):
             if row[position] != pad:
                 raise ValueError(
-                    f"sequence {index}, position {position}: found {row[position]!r} behind the padding value {pad!r}, "
+                    f"sequence {index}, position {position}: found {row[position]!r} after the padding value {pad!r}, "
                     "expected padding up to the end of the row; a pad inside a sequence has no meaning, remove it"
                 )
     return [row[:end] for row, end in zip(rows, ends, strict=True)]
@@ -86,7 +86,7 @@ def check_table(table: Any) -> None:
     kinds = sorted({str(kind) for kind in table.dtypes})
     if len(kinds) > 1:
         raise ValueError(
-            f"expected a table of symbols, one sequence a row, found columns of the kinds {kinds}; give the column of "
+            f"expected a table of symbols, one sequence a row, found columns of the kinds {kinds}; pass the column of "
             f"the sequences, such as data[{table.columns[0]!r}]"
         )
 
@@ -112,7 +112,7 @@ def _check_padding(tensor: Tensor, inside: Tensor, pad: int) -> None:
     if behind.any():
         row, position = first_place(behind)
         raise ValueError(
-            f"sequence {row}, position {position}: found {int(tensor[row, position])} behind the padding value {pad}, "
+            f"sequence {row}, position {position}: found {int(tensor[row, position])} after the padding value {pad}, "
             "expected padding up to the end of the row; a pad inside a sequence has no meaning, remove it"
         )
 

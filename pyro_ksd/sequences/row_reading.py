@@ -24,7 +24,7 @@ def coded_rows(rows: list[Any], alphabet: Alphabet | None) -> Coded:
     symbols = [_symbols(row, index) for index, row in enumerate(rows)]
     if alphabet is None and _seem_padded(symbols):
         raise ValueError(
-            "found lists of one length with -1 only at their ends, which seems to be padding; give it as an array, "
+            "found lists of one length with -1 only at their ends, which seems to be padding; pass it as an array, "
             "Sequences.of(numpy.array(rows), pad=-1), or, if -1 is a symbol, state alphabet="
         )
     if alphabet is None:
@@ -49,7 +49,7 @@ def _symbols(row: Any, index: int) -> list[Any]:
         return list(row.tolist())
     if isinstance(row, bytes) or not isinstance(row, Iterable):
         missing = row is None or (isinstance(row, float) and math.isnan(row))
-        fix = "remove or fill missing sequences" if missing else "give each sequence as a list, bytes decoded"
+        fix = "remove or fill missing sequences" if missing else "pass each sequence as a list, bytes decoded"
         raise ValueError(
             f"sequence {index}: expected a string or a list of symbols, found {row!r}; {fix} before the check"
         )

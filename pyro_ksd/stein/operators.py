@@ -9,13 +9,14 @@ a jump process that leaves :math:`p` invariant, hence :math:`\mathbb{E}_p[A_p f]
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import Neighborhood, zs
-from pyro_ksd.edits.splices import Edits
+from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing, as_balancing
 
@@ -99,28 +100,23 @@ class TailBlockOperator(Operator):
         object.__setattr__(self, "balancing", as_balancing(self.balancing))
 
     def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
-        weights = torch.zeros_like(log_ratio)
-        swaps, appends, removes = (_of_shape(edits, *shape) for shape in ((1, 1), (0, 1), (1, 0)))
-        owner = edits.owner
-        up = _logsumexp_by_owner(log_ratio[appends], owner[appends], len(sequences))
-        others = _logsumexp_by_owner(log_ratio[swaps], owner[swaps], len(sequences))
-        siblings = others.logaddexp(log_ratio.new_zeros(()))
+        ratios = edits.split(log_ratio)
+        weights: list[Tensor] = []
+        for first in range(0, len(ratios), 3):  # the tail of each of several models
+            tail = slice(first, first + 3)
+            weights += self._tail_weights(edits.blocks[tail], ratios[tail], len(sequences))
+        return torch.cat(weights)
+
+    def _tail_weights(self, blocks: Sequence[SpliceBlock], ratios: Sequence[Tensor], count: int) -> list[Tensor]:
+        """The weights of what replaces, appends and removes the last symbol of ``count`` sequences."""
+        swap, append, remove = blocks
+        swap_ratio, append_ratio, remove_ratio = ratios
+        up = _logsumexp_by_owner(append_ratio, append.owner, count)
+        siblings = _logsumexp_by_owner(swap_ratio, swap.owner, count).logaddexp(swap_ratio.new_zeros(()))
         rate_up = self.balancing(up)  # type: ignore[operator]  # made a function in __post_init__
-        share = (log_ratio[appends] - up[owner[appends]]).exp().nan_to_num(nan=0.0)
-        weights[appends] = rate_up[owner[appends]] * share
-        weights[removes] = self.balancing(log_ratio[removes] - siblings[owner[removes]])  # type: ignore[operator]
-        return weights
-
-
-def _of_shape(edits: Edits, removed: int, inserted: int) -> Tensor:
-    """The flat positions of the splices of one shape, long ``[M]``."""
-    offset = 0
-    positions = []
-    for block in edits.blocks:
-        if (block.removed, block.inserted.shape[1]) == (removed, inserted):
-            positions.append(torch.arange(offset, offset + len(block)))
-        offset += len(block)
-    return torch.cat(positions) if positions else torch.zeros(0, dtype=torch.long)
+        share = (append_ratio - up[append.owner]).exp().nan_to_num(nan=0.0)
+        rate_down = self.balancing(remove_ratio - siblings[remove.owner])  # type: ignore[operator]
+        return [torch.zeros_like(swap_ratio), rate_up[append.owner] * share, rate_down]
 
 
 def _logsumexp_by_owner(values: Tensor, owner: Tensor, count: int) -> Tensor:

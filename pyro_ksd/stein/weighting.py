@@ -31,7 +31,7 @@ def weighted_edits(
     31
     """
     asked = model.for_rows(begin) if isinstance(model, SequenceModel) else model
-    edits, log_ratio = edits_with_ratios(asked, operator.neighborhood, sequences)
+    edits, log_ratio = edits_with_ratios(asked, operator.neighborhood, sequences, begin)
     if log_ratio.ndim == 1:
         weights = operator.weights(sequences, edits, log_ratio)
     else:
@@ -40,10 +40,11 @@ def weighted_edits(
 
 
 def edits_with_ratios(
-    model: SequenceModel | ModelBatch, neighborhood: Neighborhood, sequences: Sequences
+    model: SequenceModel | ModelBatch, neighborhood: Neighborhood, sequences: Sequences, begin: int = 0
 ) -> tuple[Edits, Tensor]:
     """The edits around the sequences, and their log-ratios, double ``[E]``, or ``[K, E]`` for ``K`` models.
 
+    :param begin: the row of the first sequence in the data.
     :raises ValueError: showing an edit to which the model gives NaN.
     """
     edits = neighborhood.edits(sequences)
@@ -52,7 +53,7 @@ def edits_with_ratios(
         edit = log_ratio.isnan().nonzero()[:1, -1]
         row = int(edits.owner[edit])
         raise ValueError(
-            f"expected a log-ratio for every edit, found NaN where sequence {row}, "
+            f"expected a log-ratio for every edit, found NaN where sequence {begin + row}, "
             f"{sequences[row : row + 1].to_lists()[0]}, becomes {edits.select(edit).apply(sequences).to_lists()[0]}; "
             "the model gives NaN there"
         )

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The one call: what it reports, refuses and shows."""
+
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,69 +10,19 @@ import pyro
 import pyro.distributions as dist
 import pytest
 import torch
-import xarray as xr
+from counting_objects import CountingNetwork, CountingObject
 from example_models import walk
 from pyro import poutine
-from synthetic import made_up_check
 
-from pyro_ksd import Sequences, View, ksd_check, verdict
+from pyro_ksd import AutoregressiveModel, Sequences, View, ksd_check, verdict
 from pyro_ksd.examples import random_walk
-from pyro_ksd.fit_tests.absolute import goodness_of_fit
-from pyro_ksd.kernels import ContiguousKernel, EmbeddingKernel, HammingKernel
-from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.kernels import EmbeddingKernel, HammingKernel
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import default_views
 
 LOGITS = torch.tensor([0.0, 0.0, -torch.inf])
+
 DATA = walk(hold=0.5).draw(12, torch.Generator().manual_seed(0))
-
-
-@pytest.fixture(scope="module")
-def check() -> xr.DataTree:
-    return ksd_check(walk(), DATA, num_bootstrap=40, seed=7, progress=False)
-
-
-def test_groups_hold_the_result(check: xr.DataTree) -> None:
-    result = goodness_of_fit(walk(), DATA, default_views(), num_bootstrap=40, seed=7)
-    ksd, null = check["ksd"].to_dataset(), check["ksd_null"].to_dataset()
-    assert ksd["view"].values.tolist() == [view.name for view in result.views]
-    np.testing.assert_allclose(ksd["statistic"], result.statistic, rtol=1e-12)
-    np.testing.assert_allclose(ksd["p_value"], result.p_value)
-    assert float(ksd["p_value_overall"]) == result.p_value_overall
-    np.testing.assert_allclose(null["ksd"].values[0], result.null.statistic, rtol=1e-10)
-    np.testing.assert_allclose(null["extreme"].values[0], result.null.extreme, rtol=1e-10)
-    assert null["ksd"].dims == null["extreme"].dims == ("chain", "draw", "view")
-    assert {"kind": "parametric", "num_bootstrap": 40, "seed": 7, "level": 0.05}.items() <= ksd.attrs.items()
-    assert all(0 <= ksd.attrs[f"seconds_{stage}"] < 60 for stage in ("model", "kernels", "bootstrap", "localization"))
-    assert set(check.children) == {"ksd", "ksd_null", "ksd_ngram", "ksd_edit", "observed_data"}
-
-
-def test_shares_add_up(check: xr.DataTree) -> None:
-    ksd, ngrams = check["ksd"].to_dataset(), check["ksd_ngram"].to_dataset()
-    np.testing.assert_allclose(ksd["contribution"].sum("sequence"), ksd["statistic"], rtol=1e-12)
-    np.testing.assert_allclose(ksd["attribution"].sum("position"), ksd["contribution"], rtol=1e-9, atol=1e-14)
-    behind = ksd["position"] > xr.DataArray(DATA.lengths.numpy(), dims="sequence")
-    assert (ksd["attribution"].isnull() == behind).all()
-    for name, share in ngrams.groupby("view_name").sum()["share"].to_series().items():
-        np.testing.assert_allclose(share, ksd["statistic"].sel(view=name), rtol=1e-10)
-
-
-def test_layout_is_that_of_the_made_up_checks(check: xr.DataTree) -> None:
-    with_all = ksd_check(walk(), DATA, num_bootstrap=3, gram=True, progress=False)
-    made_up = made_up_check()
-    assert set(with_all.children) == set(made_up.children)
-    for name, group in made_up.children.items():
-        found = with_all[name].to_dataset()
-        assert {key: value.dims for key, value in found.variables.items()} == {
-            key: value.dims for key, value in group.to_dataset().variables.items()
-        }
-        assert {key: value.dtype for key, value in found.variables.items()} == {
-            key: value.dtype for key, value in group.to_dataset().variables.items()
-        }
-        assert set(group.attrs) <= set(found.attrs)
-    gram = with_all["ksd"]["gram"].sel(view="content-2").values
-    [matrix] = stein_matrices(walk(), DATA, default_views()[1:2])
-    np.testing.assert_allclose(gram, matrix.dense(), rtol=1e-12)
 
 
 def test_sequences_that_the_model_cannot_have_made_are_reported_and_the_others_checked() -> None:
@@ -110,15 +58,6 @@ def test_a_program_names_the_site_of_an_impossible_sequence() -> None:
     assert "(number 1 at site x_1)" in verdict(check)
 
 
-def test_views_may_be_named() -> None:
-    one = ksd_check(walk(), DATA, views=["length", "content-2"], num_bootstrap=5, progress=False)
-    assert one["ksd"]["view"].values.tolist() == ["length", "content-2"]
-    own = View("mine", ZanellaOperator(), ContiguousKernel(1, 2))
-    two = ksd_check(walk(), DATA, views=[own, "start"], balancing="mpf", num_bootstrap=5, progress=False)
-    assert two["ksd"]["view"].values.tolist() == ["mine", "start"]
-    assert {"00", "0"} <= set(two["ksd_ngram"]["label"].values.tolist())
-
-
 def test_own_features_have_a_direction() -> None:
     def rests(x: Sequences) -> torch.Tensor:
         inside = torch.arange(1, x.tokens.shape[1]) < x.lengths[:, None]
@@ -131,14 +70,6 @@ def test_own_features_have_a_direction() -> None:
     moving = random_walk(5).draw(40, torch.Generator().manual_seed(0))
     check = ksd_check(random_walk(5, hold=0.5), moving, views=own, num_bootstrap=99, progress=False)
     assert verdict(check) == "the model does not fit (p = 0.010): it makes 'rests' too large"
-
-
-def test_longer_runs_have_names_too() -> None:
-    check = ksd_check(walk(), DATA, views=["content-1", "content-4"], num_bootstrap=5, progress=False)
-    assert check["ksd"]["meaning"].values.tolist() == ["single symbols", "runs of 4 symbols"]
-    for name in ("content-0", "content-100", "content", "content-2a"):
-        with pytest.raises(ValueError, match=r"content-4 and so on, or View objects, found \["):
-            ksd_check(walk(), DATA, views=name, num_bootstrap=5, progress=False)
 
 
 def test_kernels_without_features_are_localized_too() -> None:
@@ -168,24 +99,6 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
     assert message in str(error.value)
 
 
-def test_observed_data_is_whole(check: xr.DataTree) -> None:
-    observed = check["observed_data"].to_dataset()
-    symbols = json.loads(observed["token"].attrs["alphabet"])
-    again = Sequences.of(observed["token"].values, len(symbols), pad=-1)
-    assert again.to_lists() == DATA.to_lists()
-    assert observed["length"].values.tolist() == DATA.lengths.tolist()
-
-
-def test_data_may_be_lists_whose_alphabet_is_the_models() -> None:
-    lists = [[0, 1, 2], [1, 0], [2, 1, 2, 1]]
-    views = [View("bigrams", ZanellaOperator(), ContiguousKernel(2))]
-    a = ksd_check(walk(), lists, views=views, num_bootstrap=5, progress=False)
-    b = ksd_check(walk(), Sequences.of(lists, 5), views=views, num_bootstrap=5, progress=False)
-    assert float(a["ksd"]["statistic"][0]) == float(b["ksd"]["statistic"][0])
-    with pytest.raises(ValueError, match=r"sequence 1, position 0: found the symbol 7, expected one of the"):
-        ksd_check(walk(), [[0, 1], [7]], progress=False)
-
-
 def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
     ksd_check(walk(), DATA, num_bootstrap=2)
     assert "parametric bootstrap: 100%" in capsys.readouterr().err
@@ -193,12 +106,61 @@ def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""
 
 
-def test_demo_prints_a_table_and_leaves_a_picture_and_a_file(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pyro_ksd.demo", "--output", str(tmp_path / "new")]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "content-2" in output
-    assert "The model does not fit (p = 0.0" in output
-    assert "too rarely" in output
-    assert (tmp_path / "new" / "check.png").read_bytes().startswith(b"\x89PNG")
-    with xr.open_datatree(tmp_path / "new" / "check.nc") as saved:
-        assert float(saved["ksd"]["p_value_overall"]) < 0.05
+# How often the model is asked
+
+
+@pytest.mark.parametrize("bootstrap", ["wild", "parametric"])
+def test_the_log_joint_of_the_data_is_computed_once(bootstrap: Any) -> None:
+    own = CountingObject(walk())
+    sampler = walk().draw if bootstrap == "parametric" else None
+    ksd_check(own, DATA, bootstrap=bootstrap, sampler=sampler, num_bootstrap=5, progress=False)
+    assert own.asked.count(DATA.to_lists()) == 1
+    assert len(own.asked) == (1 if bootstrap == "wild" else 2)  # the others are the replicates, all at once
+
+
+def test_the_log_joint_of_the_possible_data_is_not_computed_again() -> None:
+    own = CountingObject(walk())
+    whole = Sequences.of([[], *DATA.to_lists()], 5)
+    with pytest.warns(UserWarning, match="probability zero to 1 of 13 sequences"):
+        ksd_check(own, whole, bootstrap="wild", num_bootstrap=5, progress=False)
+    assert own.asked.count(whole.to_lists()) == 1
+    assert own.asked.count(DATA.to_lists()) == 0
+
+
+CALLS_BEFORE = 18
+"""So often the network was called at commit 08d4649, where each kernel found the edits once more."""
+
+
+def test_a_network_is_called_at_most_half_as_often_as_before() -> None:
+    network = CountingNetwork()
+    model = AutoregressiveModel(network, prompt=[4], end=2, max_length=12)
+    data = model.draw(30, torch.Generator().manual_seed(0))
+    network.calls = 0
+    ksd_check(model, data, bootstrap="wild", num_bootstrap=20, progress=False)
+    assert 0 < network.calls <= CALLS_BEFORE / 2
+
+
+# Objects that are not of the base class
+
+
+@pytest.mark.parametrize("bootstrap", ["wild", "parametric"])
+def test_an_object_with_the_methods_of_a_model_will_do(bootstrap: Any) -> None:
+    options = {"bootstrap": bootstrap, "num_bootstrap": 20, "progress": False}
+    lists = [x for x in DATA.to_lists() if 4 not in x]  # codes of the model's symbols, one of which is missing
+    assert len(lists) > 3
+    found = ksd_check(CountingObject(walk()), lists, sampler=walk().draw, **options)
+    expected = ksd_check(walk(), Sequences.of(lists, 5), **options)
+    for group, name in (("ksd", "statistic"), ("ksd", "p_value"), ("ksd_null", "ksd")):
+        np.testing.assert_allclose(found[group][name], expected[group][name], rtol=1e-9, atol=1e-12)
+    assert verdict(found) == verdict(expected)
+
+
+def test_an_object_that_draws_needs_no_sampler() -> None:
+    class Drawing(CountingObject):
+        def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+            return walk().draw(num_sequences, generator)
+
+    found = ksd_check(Drawing(walk()), DATA, num_bootstrap=5, progress=False)
+    assert found["ksd"].attrs["kind"] == "parametric"
+    with pytest.raises(ValueError, match=r"expected a model with a draw\(\) method for the parametric bootstrap"):
+        ksd_check(CountingObject(walk()), DATA, bootstrap="parametric", progress=False)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import product
+from random import Random
 from typing import Any
 
 import oracle
@@ -13,32 +14,29 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neighbor_lists import SYMMETRIC, Codes, around, space
+from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import (
+    BeforeEnd,
     CustomNeighborhood,
     DoubleSubstitutions,
     InsertionsDeletions,
+    ModelsUnion,
     Neighborhood,
     Substitutions,
     Union,
     replacements,
     zs,
 )
-from pyro_ksd.edits.symmetry import check_symmetric, is_connected
+from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
+from pyro_ksd.edits.symmetry import check_symmetric
+from pyro_ksd.kernels import ContiguousKernel, LengthKernel, StartKernel
+from pyro_ksd.models import SequenceModel
 from pyro_ksd.sequences.container import Sequences
-
-Codes = tuple[int, ...]
-
-
-def around(neighborhood: Neighborhood, rows: list[Codes], size: int) -> list[list[Codes]]:
-    """The neighbors of each row in the order of the edits, with whatever repeats there are."""
-    data = Sequences.of(rows, alphabet=size)
-    edits = neighborhood.edits(data)
-    found: list[list[Codes]] = [[] for _ in rows]
-    for owner, neighbor in zip(edits.owner.tolist(), edits.apply(data).to_lists(), strict=True):
-        found[owner].append(tuple(neighbor))
-    assert len(edits) == sum(map(len, found))
-    return found
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.stein.views import View
 
 
 def compare(neighborhood: Neighborhood, rows: list[Codes], size: int, **options: Any) -> None:
@@ -173,9 +171,6 @@ def test_insertable_are_symbols_of_the_alphabet() -> None:
         InsertionsDeletions(insertable="ab").edits(data)
 
 
-# ------------------------------------------------------------------------------------------------- custom
-
-
 @settings(quick, max_examples=40)
 @given(cases())
 def test_custom_equals_built_in(case: tuple[int, list[Codes], int | None]) -> None:
@@ -207,9 +202,6 @@ def test_custom_sees_symbols_and_may_find_nothing() -> None:
     assert len(CustomNeighborhood(lambda x: [x]).edits(data)) == 0
     with pytest.raises(ValueError, match="position 0: found the symbol 'z'"):
         CustomNeighborhood(lambda x: ["z"]).edits(data)
-
-
-# -------------------------------------------------------------------------------------- symbol relations
 
 
 def pairs_of(symbols: Any, here: list[int], size: int) -> list[tuple[int, int]]:
@@ -271,94 +263,6 @@ def test_bad_locations(kind: Any, locations: Any) -> None:
         kind(locations)
 
 
-# --------------------------------------------------------------------------------------------- properties
-
-
-def space(size: int, longest: int, shortest: int = 0) -> list[Codes]:
-    return [x for length in range(shortest, longest + 1) for x in product(range(size), repeat=length)]
-
-
-SYMMETRIC: dict[str, Neighborhood] = {
-    "substitutions": Substitutions(),
-    "ring": Substitutions(symbols=1),
-    "last two": zs(locations=2),
-    "indel": InsertionsDeletions(),
-    "indel of one symbol": InsertionsDeletions(3, insertable=[1]),
-    "double": DoubleSubstitutions(2),
-    "all": zs() | DoubleSubstitutions(),
-    "overlapping": zs(1) | zs(3),
-    "reversal": CustomNeighborhood(lambda x: [x[::-1]]),
-    "nothing": CustomNeighborhood(lambda x: []),
-}
-
-
-@pytest.mark.parametrize("name", SYMMETRIC)
-def test_symmetric(name: str) -> None:
-    rows = space(3, 3)
-    check_symmetric(SYMMETRIC[name], Sequences.of(rows, alphabet=3))
-    for x, ys in zip(rows, around(SYMMETRIC[name], rows, 3), strict=True):
-        for back in around(SYMMETRIC[name], ys, 3) if ys else []:
-            assert x in back
-
-
-def rotate(x: Any) -> list[Any]:
-    return [x[1:] + x[:1]]
-
-
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (
-            rotate,
-            "the neighborhood is not symmetric: ['b', 'c', 'a'] is a neighbor of ['a', 'b', 'c'], but not the other",
-        ),
-        (
-            lambda x: [x[:-1]],
-            "['a', 'b'] is a neighbor of ['a', 'b', 'c'], but not the other way round; add the way back",
-        ),
-        (lambda x: [(*x, "a")], "['a', 'b', 'c', 'a'] is a neighbor of ['a', 'b', 'c'], but not the other way round"),
-    ],
-)
-def test_not_symmetric(function: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        check_symmetric(CustomNeighborhood(function), Sequences.of(["abc"]))
-
-
-def test_one_lopsided_neighbor_among_many_is_found() -> None:
-    def lopsided(x: Codes) -> list[Codes]:
-        return [*oracle.neighbors(x, 2), *([(1, 1, 1)] if x == (0,) else [])]
-
-    with pytest.raises(ValueError, match=re.escape("[1, 1, 1] is a neighbor of [0], but not")):
-        check_symmetric(CustomNeighborhood(lopsided), Sequences.of(space(2, 2), alphabet=2))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("neighborhood", "rows", "size", "connected"),
-    [
-        (zs(), space(2, 3), 2, True),
-        (zs(locations=1), space(2, 3), 2, True),
-        (InsertionsDeletions(), space(2, 3), 2, True),
-        (InsertionsDeletions(), space(2, 3, shortest=1), 2, True),
-        (InsertionsDeletions(insertable=[1]), space(2, 3), 2, False),
-        (zs(insertable=[1]), space(2, 3), 2, True),
-        (Substitutions(), space(2, 3), 2, False),
-        (Substitutions(), space(3, 2, shortest=2), 3, True),
-        (Substitutions(symbols=1), space(5, 1, shortest=1), 5, True),
-        (Substitutions(symbols=torch.zeros(3, 3).bool()), space(3, 1, shortest=1), 3, False),
-        (Substitutions(locations=1), space(2, 2, shortest=2), 2, False),
-        (DoubleSubstitutions(), space(2, 3, shortest=3), 2, False),
-        (DoubleSubstitutions(), space(3, 3, shortest=3), 3, True),
-        (DoubleSubstitutions() | Substitutions(), space(2, 3, shortest=3), 2, True),
-        (Substitutions(), [(0,), (0, 0)], 1, False),
-        (Substitutions(), [(0,)], 1, True),
-        (zs(), [(0,), (0, 0, 0)], 1, False),
-        (CustomNeighborhood(lambda x: [(0,)]), [(0,), (1,)], 2, False),
-    ],
-)
-def test_connected(neighborhood: Neighborhood, rows: list[Codes], size: int, connected: bool) -> None:
-    assert is_connected(neighborhood, Sequences.of(rows, alphabet=size)) is connected
-
-
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("locations", [None, 1, 2, 3, 7])
 @pytest.mark.parametrize("length", range(5))
@@ -384,3 +288,148 @@ def test_neighborhoods_do_not_depend_on_batch_mates() -> None:
         together = around(neighborhood, rows, 2)
         alone = [around(neighborhood, [row], 2)[0] for row in rows]
         assert list(map(sorted, together)) == list(map(sorted, alone))
+
+
+# ----------------------------------------------------------------------------------- several models' edits
+
+PARTS: dict[str, tuple[Neighborhood, ...]] = {
+    "one": (zs(),),
+    "equal": (zs(), zs()),
+    "overlapping": (zs(1), Substitutions(3), InsertionsDeletions(2, insertable=[1])),
+    "before the end": (zs(), BeforeEnd(zs())),
+    "custom": (BeforeEnd(zs(1)), CustomNeighborhood(lambda x: [x[::-1]])),
+    "of its own kind": (Substitutions(1) | Substitutions(2), DoubleSubstitutions()),
+}
+
+
+@pytest.mark.parametrize("kind", [Union, ModelsUnion])
+@pytest.mark.parametrize("name", PARTS)
+def test_a_union_has_the_neighbors_of_all_parts_once(name: str, kind: type[Union] | type[ModelsUnion]) -> None:
+    rows = space(3, 3)
+    union = kind(PARTS[name])
+    each = [around(part, rows, 3) for part in PARTS[name]]
+    for row, found, *own in zip(rows, around(union, rows, 3), *each, strict=True):
+        assert len(found) == len(set(found))
+        assert set(found) == set().union(*own)
+        assert row not in found
+        if name != "custom":  # whose bound is a guess
+            assert len(found) <= union.edit_bound(len(row), 3)
+    check_symmetric(union, Sequences.of(rows, 3))
+    assert union.kinds == frozenset().union(*(part.kinds for part in PARTS[name]))
+    assert union.is_costly == any(part.is_costly for part in PARTS[name])
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_tail_of_several_models_has_the_tail_of_each(name: str) -> None:
+    rows = space(3, 3)
+    tail = ModelsUnion(PARTS[name]).tail
+    each = [around(part.tail, rows, 3) for part in PARTS[name]]
+    for found, again, *own in zip(around(tail, rows, 3), around(tail.tail, rows, 3), *each, strict=True):
+        assert sorted(found) == sorted(again) == sorted(neighbor for neighbors in own for neighbor in neighbors)
+    check_symmetric(tail, Sequences.of(rows, 3))
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_tail_of_several_models_adds_up_the_operators(name: str) -> None:
+    model = Table(space(3, 3), 3)
+    data = Sequences.of(model.rows, 3)
+    kernel = LengthKernel()
+    [union] = stein_matrices(
+        model, data, [View("", TailBlockOperator("barker", ModelsUnion(PARTS[name]).tail), kernel)]
+    )
+    views = [View("", TailBlockOperator("barker", part.tail), kernel) for part in PARTS[name]]
+    each = [matrix.features.values for matrix in stein_matrices(model, data, views)]  # type: ignore[union-attr]
+    torch.testing.assert_close(union.features.values, torch.stack(each).sum(0), rtol=1e-12, atol=1e-12)  # type: ignore[union-attr]
+
+
+def test_the_tail_of_a_union_is_that_of_its_first_part() -> None:
+    rows = space(2, 3)
+    for first, second in [(zs(), BeforeEnd(zs())), (BeforeEnd(zs()), zs())]:
+        assert around((first | second).tail, rows, 2) == around(first.tail, rows, 2)
+
+
+END = 3  # a symbol that stands at the end of all sequences of some models, and nowhere else
+
+
+def likely(model: int, prefix: Codes) -> list[int]:
+    """What may follow a prefix under a model: at random, but always the same."""
+    random = Random(f"{model} {prefix}")
+    return sorted(random.sample(range(END), random.randint(1, END)))
+
+
+class Candidates:
+    """:func:`likely` as candidates for prefixes."""
+
+    def __init__(self, model: int) -> None:
+        self._model = model
+
+    def __call__(self, sequences: Sequences, top: int) -> Tensor:
+        codes = torch.full((len(sequences), sequences.width + 1, top), -1)
+        for row, symbols in enumerate(sequences.to_lists()):
+            for length in range(len(symbols) + 1):
+                chosen = likely(self._model, tuple(symbols[:length]))  # type: ignore[arg-type]
+                codes[row, length, : len(chosen)] = torch.tensor(chosen)
+        return codes
+
+
+class Table(SequenceModel):
+    """Random probabilities for the given sequences, none for all others."""
+
+    def __init__(self, rows: list[Codes], size: int) -> None:
+        self._size, self.rows = size, rows
+        self._log_p = {row: Random(str(row)).gauss(0.0, 1.0) for row in rows}
+
+    @property
+    def alphabet_size(self) -> int:
+        return self._size
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        rows = map(tuple, sequences.to_lists())
+        return torch.tensor([self._log_p.get(row, -torch.inf) for row in rows], dtype=torch.double)  # type: ignore[call-overload]
+
+
+def ending_table(model: int) -> Table:
+    """A model of up to 3 likely symbols and the end."""
+    rows = [x for x in space(END, 3) if all(x[i] in likely(model, x[:i]) for i in range(len(x)))]
+    return Table([(*x, END) for x in rows], END + 1)
+
+
+def largest_mean(model: Table, operator: Operator) -> float:
+    """The largest mean of a Stein feature under the model, by enumeration of all its sequences."""
+    data = Sequences.of(model.rows, model.alphabet_size)
+    p = model.log_joint(data).softmax(0)
+    kernels = [LengthKernel(), StartKernel(), ContiguousKernel(1), ContiguousKernel(2)]
+    matrices = stein_matrices(model, data, [View(str(kernel), operator, kernel) for kernel in kernels])
+    assert all(bool(matrix.diagonal().any()) for matrix in matrices)
+    return max(float((p @ matrix.features.values.to_dense()).abs().max()) for matrix in matrices)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("balancing", ["barker", "mpf", "metropolis"])
+@pytest.mark.parametrize("models", [(9, 10), (1, 3), (0, 9, 10)], ids=str)
+def test_stein_identity_with_the_edits_of_several_models(models: tuple[int, ...], balancing: str) -> None:
+    """Each model has its own likely symbols, and holds all others for impossible."""
+    union = ModelsUnion(tuple(BeforeEnd(prefix_zs(Candidates(model), END)) for model in models))
+    tables = [ending_table(model) for model in models]
+    assert len({tuple(table.rows) for table in tables}) == len(models)
+    for table in tables:
+        assert len(table.rows) > 10
+        assert largest_mean(table, TailBlockOperator(balancing, union.tail)) < 1e-12
+        assert largest_mean(table, ZanellaOperator(union, balancing)) < 1e-12
+
+
+@pytest.mark.parametrize("operator", ["zanella", "tail block"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (zs(), BeforeEnd(zs())),
+        (prefix_zs(Candidates(0), END), prefix_zs(Candidates(1), END)),
+        (BeforeEnd(prefix_zs(Candidates(0), END)), BeforeEnd(prefix_zs(Candidates(1), END))),
+    ],
+    ids=["before the end and not", "different candidates", "different candidates before the end"],
+)
+def test_stein_identity_with_the_edits_of_others_for_a_model_that_holds_everything_for_possible(
+    parts: tuple[Neighborhood, ...], operator: str
+) -> None:
+    union = ModelsUnion(parts)
+    chosen = ZanellaOperator(union) if operator == "zanella" else TailBlockOperator("barker", union.tail)
+    assert largest_mean(Table(space(3, 3), 3), chosen) < 1e-12

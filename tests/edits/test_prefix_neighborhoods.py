@@ -151,7 +151,9 @@ def test_refuses(kind: Any, arguments: dict[str, int], message: str) -> None:
     ],
 )
 def test_candidates_of_the_wrong_shape(codes: Tensor, found: str) -> None:
-    message = f"candidates: expected a long tensor [2, 3, up to 3] for 2 sequences 2 wide, found {found}; give one row"
+    message = (
+        f"candidates: expected a long tensor [2, 3, up to 3] for 2 sequences 2 wide, found {found}; return one row"
+    )
     for neighborhood in (PrefixSubstitutions(lambda x, top: codes, 3), prefix_zs(lambda x, top: codes, 3)):
         with pytest.raises(ValueError, match=re.escape(message)):
             neighborhood.edits(Sequences.of([[0, 1], [2]], SIZE))

@@ -219,7 +219,7 @@ def test_window_codes(case: tuple[list[list[int]], list[list[Splice]]], width: i
             destroyed, created = before[:, edit].tolist(), after[:, edit].tolist()
             assert destroyed == [old[start + j] for j in range(len(destroyed))]
             assert created == [new[start + j] for j in range(len(created))]
-            # All other windows are the same before and after, those behind the splice moved by its growth.
+            # All other windows are the same before and after, those after the splice moved by its growth.
             assert all(old[end] == new[end] for end in range(start))
             rest = range(start + len(destroyed), len(row) + width - 1)
             assert all(old[end] == new[end + block.growth] for end in rest)
@@ -246,3 +246,13 @@ def test_window_codes_of_an_empty_sequence(width: int) -> None:
     assert after.shape == (width, 1)
     as_digits = [[2] * (width - 1 - j) + [1] + [2] * j for j in range(width)]
     assert after[:, 0].tolist() == [sum(digit * 3 ** (width - 1 - i) for i, digit in enumerate(d)) for d in as_digits]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+def test_pieces_are_the_blocks_in_parts(size: int) -> None:
+    data = Sequences.of([[0, 1], [2], []])
+    edits = (zs() | DoubleSubstitutions()).edits(data)
+    pieces = list(edits.pieces(size))
+    assert all(0 < len(piece) <= size for piece in pieces)
+    assert Edits(tuple(pieces), len(data)).apply(data).to_lists() == edits.apply(data).to_lists()
+    assert torch.cat([piece.owner for piece in pieces]).equal(edits.owner)

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""One decision from several views, against plain loops."""
+
 from __future__ import annotations
 
 import pytest

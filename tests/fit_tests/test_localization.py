@@ -6,13 +6,25 @@ from __future__ import annotations
 import pyro.distributions as dist
 import pytest
 import torch
+from counting_objects import CountingNetwork
 from example_models import Unsampled, walk
+from torch import Tensor
 
+from pyro_ksd.edits.weighted_edits import WeightedEdits, chunk_rows
 from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
-from pyro_ksd.fit_tests.localization import MOST_EDITS, edit_shares, localize
+from pyro_ksd.fit_tests.localization import (
+    MOST_EDITS,
+    Localization,
+    TopEdits,
+    TopFeatures,
+    edit_shares,
+    localize,
+    mean_localization,
+)
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
-from pyro_ksd.models import IndependentSequence, MarkovSequence
+from pyro_ksd.models import AutoregressiveModel, IndependentSequence, MarkovSequence
+from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
@@ -33,7 +45,9 @@ def findings(result: GoodnessOfFit, name: str, level: float = 0.05) -> dict[str,
     index = [view.name for view in result.views].index(name)
     features = localize(result)[index].features
     assert features is not None
-    rows = zip(features.name, features.z.tolist(), features.p_value.tolist(), strict=True)
+    kernel, codes = result.views[index].kernel, features.code.tolist()
+    labels = feature_labels(kernel.feature_kind, kernel.feature_name, codes, features.symbols.tolist(), SYMBOLS)
+    rows = zip(labels, features.z.tolist(), features.p_value.tolist(), strict=True)
     return {label: z for label, z, p in rows if p <= level}
 
 
@@ -47,7 +61,10 @@ def test_shares_of_edits_are_what_leaving_one_out_gives(chunk: int, monkeypatch:
     n = len(data)
     for index, (view, place) in enumerate(zip(views, localize(result), strict=True)):
         matrix = result.matrices[index]
-        parts = list(edit_shares(result.jumps[view.operator], view, matrix))
+        chunks = list(result.edits[view.operator].chunks())
+        assert (len(chunks) > 1) == (chunk == 60)
+        whole = WeightedEdits.cat(chunks, data)
+        parts = [(part, edit_shares(part, view, matrix)) for part in (chunks if view.kernel.has_features else [whole])]
         total = sum(float(shares.sum()) for _, shares in parts)
         assert total == pytest.approx(float(result.statistic[index]), rel=1e-12)
         assert float(place.contribution.sum()) == pytest.approx(total, rel=1e-12)
@@ -55,7 +72,6 @@ def test_shares_of_edits_are_what_leaving_one_out_gives(chunk: int, monkeypatch:
         hollow = matrix.dense().clone().fill_diagonal_(0.0)
         torch.testing.assert_close(place.contribution, hollow.sum(1) / (n * (n - 1)), rtol=1e-10, atol=1e-14)
         for part, shares in parts:  # each edit by the definition, f_{-i} from the kernel itself
-            whole = result.jumps[view.operator].at_once()
             own, neighbors = part.edits.owner, part.edits.apply(part.sequences)
             others, theirs = whole.edits.apply(data), whole.edits.owner
             step = view.kernel.gram(neighbors, others) - view.kernel.gram(neighbors, data)[:, theirs]
@@ -68,8 +84,9 @@ def test_shares_of_edits_are_what_leaving_one_out_gives(chunk: int, monkeypatch:
 def test_positions_are_where_the_edits_begin() -> None:
     data = walk(hold=0.4).draw(6, seeded(0))
     result = fit(walk(), data, default_views()[:1], draws=2)
-    [(chunk, shares)] = edit_shares(result.jumps[result.views[0].operator], result.views[0], result.matrices[0])
-    [place] = localize(result)
+    [view], [matrix], [place] = result.views, result.matrices, localize(result)
+    [chunk] = result.edits[view.operator].chunks()
+    shares = edit_shares(chunk, view, matrix)
     expected = torch.full((6, data.width + 1), torch.nan, dtype=torch.double)
     for row, length in enumerate(data.lengths.tolist()):
         expected[row, : length + 1] = 0.0
@@ -79,19 +96,36 @@ def test_positions_are_where_the_edits_begin() -> None:
     torch.testing.assert_close(place.attribution, expected, rtol=1e-10, atol=1e-14, equal_nan=True)
 
 
-def test_the_most_telling_edits_are_told_in_symbols(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_padding(codes: Tensor) -> list[list[int]]:
+    return [[code for code in row if code >= 0] for row in codes.tolist()]
+
+
+def test_the_most_telling_edits_are_told_in_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 100)
     data = walk(hold=0.4).draw(9, seeded(1))
     result = fit(walk(), data, default_views()[1:2], draws=2)
     edits = localize(result)[0].edits
     [view], [matrix] = result.views, result.matrices
-    every = torch.cat([shares for _, shares in edit_shares(result.jumps[view.operator], view, matrix)])
+    chunks = list(result.edits[view.operator].chunks())
+    assert len(chunks) > 1
+    every = torch.cat([edit_shares(chunk, view, matrix) for chunk in chunks])
     torch.testing.assert_close(edits.share, every.sort(descending=True).values[:MOST_EDITS])
     lists = data.to_lists()
-    for row, position, removed in zip(edits.sequence.tolist(), edits.position.tolist(), edits.removed, strict=True):
-        assert tuple(SYMBOLS[code] for code in lists[row][position : position + len(removed)]) == removed
-    growth = [len(come) - len(gone) for come, gone in zip(edits.inserted, edits.removed, strict=True)]
+    removed, inserted = (without_padding(codes) for codes in (edits.removed, edits.inserted))
+    for row, position, gone in zip(edits.sequence.tolist(), edits.position.tolist(), removed, strict=True):
+        assert lists[row][position : position + len(gone)] == gone
+    growth = [len(come) - len(gone) for come, gone in zip(inserted, removed, strict=True)]
     assert set(growth) == {-1, 0, 1}
+    # Each edit with its share is one of the chunks' edits: what it makes of its sequence is what they make of it.
+    after = {}
+    for chunk in chunks:
+        rows, shares = (chunk.edits.owner + chunk.begin).tolist(), edit_shares(chunk, view, matrix).tolist()
+        made = chunk.edits.apply(chunk.sequences).to_lists()
+        after |= {(row, tuple(y)): share for row, y, share in zip(rows, made, shares, strict=True)}
+    places = zip(edits.sequence.tolist(), edits.position.tolist(), removed, inserted, edits.share.tolist(), strict=True)
+    for row, position, gone, come, share in places:
+        y = [*lists[row][:position], *come, *lists[row][position + len(gone) :]]
+        assert after[row, tuple(y)] == share
 
 
 @pytest.mark.parametrize(("size", "kind"), [(40, "parametric"), (300, "wild")])
@@ -144,3 +178,69 @@ def test_single_symbols_are_named() -> None:
     result = fit(symbols(0.6, 0.2, 0.2), symbols(0.2, 0.2, 0.6).draw(40, seeded(0)), draws=199)  # type: ignore[arg-type]
     found = findings(result, "content-1")
     assert found["a"] > 0 > found["c"]
+
+
+def feature_rows(features: TopFeatures) -> list[tuple[float, ...]]:
+    """The code of each feature, its symbols, and its mean, share, z and p-value."""
+    numbers = (features.code, *features.symbols.unbind(1), features.mean, features.share, features.z, features.p_value)
+    return list(zip(*(column.tolist() for column in numbers), strict=True))
+
+
+def test_several_chunks_give_the_same_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = [*default_views(), View("Hamming", ZanellaOperator(), HammingKernel())]
+    data = walk(hold=0.4).draw(9, seeded(1))
+    whole = localize(fit(walk(), data, views, draws=5))
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 50)
+    result = fit(walk(), data, views, draws=5)
+    assert all(len(list(kept.chunks())) > 1 for kept in result.edits.values())
+    for one, other in zip(whole, localize(result), strict=True):
+        torch.testing.assert_close(one.contribution, other.contribution, rtol=1e-9, atol=1e-13)
+        torch.testing.assert_close(one.attribution, other.attribution, rtol=1e-9, atol=1e-13, equal_nan=True)
+        torch.testing.assert_close(one.edits.share, other.edits.share, rtol=1e-9, atol=1e-13)
+        assert (one.features is None) == (other.features is None)
+        if one.features is None or other.features is None:
+            continue
+        rows, found = ({row[0]: row[1:] for row in feature_rows(of)} for of in (one.features, other.features))
+        left_out = rows.keys() ^ found.keys()  # by a sparse matrix, as they never change
+        assert all((rows | found)[code][-4:-1] == (0.0, 0.0, 0.0) for code in left_out)
+        for code in rows.keys() & found.keys():
+            assert found[code] == pytest.approx(rows[code], rel=1e-9, abs=1e-12)
+        assert len(rows.keys() & found.keys()) >= 0.9 * len(rows)
+
+
+def test_edits_that_a_network_found_are_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 300)
+    network = CountingNetwork()
+    model = AutoregressiveModel(network, prompt=[4], end=2, max_length=12)
+    data = model.draw(30, seeded(0))
+    views = default_views(model.default_neighborhood)
+    assert len(chunk_rows(views[0].operator.neighborhood, data)) > 1
+    result = goodness_of_fit(model, data, views, bootstrap="wild", num_bootstrap=20)
+    calls = network.calls
+    places = localize(result)
+    assert network.calls == calls > 0
+    torch.testing.assert_close(torch.stack([place.contribution.sum() for place in places]), result.statistic)
+    torch.testing.assert_close(torch.stack([place.attribution.nansum() for place in places]), result.statistic)
+
+
+def test_the_mean_of_several_models_counts_what_one_does_not_report_as_nothing() -> None:
+    def place(sequence: int, inserted: int, share: float, codes: list[int]) -> Localization:
+        count = len(codes)
+        one, several = torch.ones(1, dtype=torch.long), torch.ones(count, dtype=torch.double)
+        edits = TopEdits(
+            sequence * one, one, one[:, None] * -1, inserted * one[:, None], torch.tensor([share]).double()
+        )
+        features = TopFeatures(
+            torch.tensor(codes), torch.tensor(codes)[:, None], several, 4 * several, 3 * several, 0.1 * several
+        )
+        return Localization(share * torch.ones(2).double(), share * torch.ones(2, 3).double(), edits, features)
+
+    mean = mean_localization([place(0, 3, 1.0, [7, 5]), place(0, 3, 2.0, [5]), place(1, 3, 6.0, [5])])
+    assert mean.contribution.tolist() == [3.0, 3.0]
+    assert mean.attribution.tolist() == [[3.0] * 3] * 2
+    assert mean.edits.sequence.tolist() == [1, 0]
+    assert mean.edits.share.tolist() == pytest.approx([2.0, 1.0])
+    assert mean.features is not None
+    assert mean.features.code.tolist() == mean.features.symbols[:, 0].tolist() == [5, 7]
+    assert mean.features.share.tolist() == pytest.approx([4.0, 4 / 3])
+    assert mean.features.p_value.tolist() == pytest.approx([0.1, (0.1 + 1 + 1) / 3])

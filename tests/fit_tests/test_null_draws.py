@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Null draws against plain loops."""
+
 from __future__ import annotations
 
 import pytest
@@ -6,10 +8,18 @@ import torch
 from example_models import walk
 
 from pyro_ksd.fit_tests.feature_scores import scores
-from pyro_ksd.fit_tests.null_draws import multinomial, parametric_bootstrap, rademacher, wild_bootstrap
+from pyro_ksd.fit_tests.null_draws import (
+    multinomial,
+    parametric_bootstrap,
+    rademacher,
+    refitted_bootstrap,
+    wild_bootstrap,
+)
 from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix
+from pyro_ksd.models import MarkovSequence, fit_markov
+from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
@@ -110,3 +120,16 @@ def test_one_sequence_is_too_few() -> None:
         wild_bootstrap([FeatureMatrix(torch.ones(1, 2, dtype=torch.double))], [NGRAMS], 5, seeded())
     with pytest.raises(ValueError, match="at least 2 sequences, found 1"):
         parametric_bootstrap(walk(), 1, default_views(), 5, seeded())
+
+
+def test_refitted_draws_are_statistics_under_the_model_that_was_fitted_to_each() -> None:
+    def refit(replicate: Sequences) -> MarkovSequence:
+        return fit_markov(replicate, 1, pseudocount=0.5)
+
+    views = [*default_views(), HAMMING]
+    null = refitted_bootstrap(walk(), refit, 6, views, 3, seeded(2))
+    generator = seeded(2)
+    for own in null.statistic:
+        replicate = walk().draw(6, generator)
+        expected = [u_statistic(matrix) for matrix in stein_matrices(refit(replicate), replicate, views)]
+        torch.testing.assert_close(own, torch.stack(expected), rtol=1e-9, atol=1e-12)

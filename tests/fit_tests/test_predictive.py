@@ -157,7 +157,7 @@ def check_of(posterior: Any, **options: Any) -> xr.DataTree:
 def test_a_point_is_no_posterior() -> None:
     point = {name: value[:1].expand(4, *value.shape[1:]) for name, value in VALUES.items()}
     with pytest.warns(
-        UserWarning, match="posterior: expected draws that differ, found 4 times the same point; give one"
+        UserWarning, match="posterior: expected draws that differ, found 4 times the same point; pass one point"
     ):
         PosteriorModels(first_order, DATA, point)
 
@@ -259,7 +259,7 @@ def no_samples(sequences: Tensor, lengths: Tensor) -> None:
         ),
         ({"posterior": VALUES, "gram": True}, "posterior: expected no gram= beside it, found it; leave it out"),
         ({"posterior": VALUES, "model": no_samples}, "found one without the parameter num_sequences; let it draw"),
-        ({"posterior": VALUES, "model": EVEN}, "sites to give the draws to, found MarkovSequence, which has its own"),
+        ({"posterior": VALUES, "model": EVEN}, "sites to pass the draws to, found MarkovSequence, which has its own"),
     ],
 )
 def test_refuses(arguments: dict[str, Any], message: str) -> None:

@@ -1,39 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Statistics against double loops, and p-values against counts."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
 import torch
+from example_matrices import MATRICES, PSI, sparse
 from torch import Tensor
 
 from pyro_ksd.fit_tests.statistics import p_value, u_statistic, v_statistic, weighted_u_statistics
-from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix, SumMatrix
-
-PSI = torch.randn(7, 4, dtype=torch.double, generator=torch.Generator().manual_seed(0))
-PSI[:, 2] = 0.0
-PSI[3] = 0.0
-
-
-def sparse(psi: Tensor) -> FeatureMatrix:
-    row, code = psi.nonzero().unbind(1)
-    return FeatureMatrix.from_entries(row, code * 10**15, psi[row, code], len(psi))
-
-
-MATRICES: dict[str, SteinMatrix] = {
-    "features": FeatureMatrix(PSI),
-    "sparse features": sparse(PSI),
-    "gram": GramMatrix(PSI @ PSI.T),
-    "sum": SumMatrix((FeatureMatrix(PSI[:, :2]), GramMatrix(PSI[:, 2:] @ PSI[:, 2:].T))),
-    "scaled": FeatureMatrix(PSI / 2).scaled(4.0),
-    "scaled sparse": sparse(PSI / 2).scaled(4.0),
-    "scaled sum": SumMatrix((FeatureMatrix(PSI / 2), GramMatrix(0 * PSI @ PSI.T))).scaled(4.0),
-    "rows put together": FeatureMatrix.cat([FeatureMatrix(PSI[:3]), FeatureMatrix(PSI[3:])]),
-    "sparse rows put together": FeatureMatrix.cat([sparse(PSI[:3]), sparse(PSI[3:])]),
-    "sums put together": SumMatrix.cat(
-        [SumMatrix((FeatureMatrix(rows[:, :2]), FeatureMatrix(rows[:, 2:]))) for rows in PSI.split([2, 5])]
-    ),
-}
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 
 
 @pytest.mark.parametrize("name", MATRICES)
@@ -48,26 +26,6 @@ def test_statistics_against_double_loops(name: str) -> None:
     expected = [sum(w[i] * w[j] * h[i][j] for i, j in pairs if i != j) / 42 for w in weights.tolist()]
     assert weighted_u_statistics(matrix, weights).tolist() == pytest.approx(expected, rel=1e-12)
     torch.testing.assert_close(matrix.dense(), PSI @ PSI.T, rtol=1e-12, atol=1e-13)
-
-
-def test_dense_and_sparse_rows_put_together_match_their_codes() -> None:
-    one = FeatureMatrix(torch.tensor([[1.0, 0.0, 2.0]], dtype=torch.double))
-    other = FeatureMatrix.from_entries(
-        torch.tensor([0, 0]), torch.tensor([2, 7]), torch.tensor([3.0, 4.0], dtype=torch.double), 1
-    )
-    together = FeatureMatrix.cat([one, other])
-    assert together.codes is not None
-    assert together.codes.tolist() == [0, 2, 7]
-    assert together.values.to_dense().tolist() == [[1, 2, 0], [0, 3, 4]]
-
-
-def test_many_rows_of_weights_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = torch.randn(50, 7, dtype=torch.double, generator=torch.Generator().manual_seed(1))
-    whole = {name: matrix.off_diagonal_form(weights) for name, matrix in MATRICES.items()}
-    monkeypatch.setattr("pyro_ksd.kernels.stein_matrices.ENTRIES", 20)
-    for name, matrix in MATRICES.items():
-        torch.testing.assert_close(matrix.off_diagonal_form(weights), whole[name], rtol=1e-12, atol=1e-12)
-        torch.testing.assert_close(matrix.dense(), PSI @ PSI.T, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("form", [FeatureMatrix, sparse])

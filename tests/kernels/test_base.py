@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Stein Gram matrix ``H = W K Wᵀ`` by blocks against the sum that defines it, and sums and products of kernels."""
+"""The Stein kernel matrix of pairwise kernels against the sum that defines it, and sums and products of kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from torch import Tensor
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
-from pyro_ksd.kernels.base import Kernel
+from pyro_ksd.kernels import ContiguousKernel, FeatureKernel, LengthKernel, StartKernel
+from pyro_ksd.kernels.base import Kernel, PairwiseKernel
 from pyro_ksd.kernels.cyclic_gaussian import CyclicGaussianKernel
 from pyro_ksd.kernels.dirac import DiracKernel
 from pyro_ksd.kernels.gap_weighted import GapWeightedKernel
@@ -134,7 +135,7 @@ def test_stein_is_double_for_weights_in_single_precision(kernel):
 
 
 @dataclass(frozen=True, eq=False)
-class RecordingKernel(Kernel):
+class RecordingKernel(PairwiseKernel):
     """A kernel that notes how many pairs it is asked for at once, and how wide they are."""
 
     kernel: Kernel
@@ -176,7 +177,7 @@ def test_stein_evaluates_no_pairs_of_different_lengths_where_the_kernel_is_zero(
 
 
 @dataclass(frozen=True, eq=False)
-class OneKernel(Kernel):
+class OneKernel(PairwiseKernel):
     """A kernel whose values share one place in memory."""
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
@@ -244,3 +245,36 @@ def test_a_factor_that_is_not_positive_is_refused(factor):
 def test_kernels_combine_with_kernels_and_numbers_only(combine):
     with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
         combine(HAMMING)
+
+
+@pytest.mark.parametrize("kernel", [ContiguousKernel(2), StartKernel(), LengthKernel()])
+def test_no_edits_no_features(kernel: FeatureKernel) -> None:
+    sequences = Sequences.of(["ab", "b"])
+    psi = kernel.stein_features(sequences, Edits((), 2), torch.empty(0, dtype=torch.double))
+    assert not psi.values.to_dense().any()
+
+
+def test_a_kernel_is_derived_from_one_of_the_two_kinds() -> None:
+    class Nameless(Kernel):  # type: ignore[type-arg]
+        def gram(self, x: Sequences, y: Sequences) -> Tensor:
+            return torch.zeros(len(x), len(y), dtype=torch.double)
+
+    with pytest.raises(TypeError, match=r"abstract.* edit_products.* stein_each"):
+        Nameless()  # type: ignore[abstract]
+
+
+def test_what_a_kernel_says_of_itself_if_it_says_nothing() -> None:
+    for kernel in (OneKernel(), OneKernel() + OneKernel(), OneKernel() * OneKernel(), 2 * OneKernel()):
+        assert (kernel.has_features, kernel.feature_kind, kernel.feature_name) == (False, "", "")
+        assert kernel.feature_symbols(torch.arange(3), 2).shape == (3, 0)
+        assert kernel.meaning == "whole sequences"
+        assert not kernel.zero_across_lengths
+        assert kernel.bytes_per_pair(10) >= 64
+
+
+def test_which_combinations_have_features() -> None:
+    ngrams, start = ContiguousKernel(2), StartKernel()
+    assert (ngrams + start).has_features
+    assert (2 * ngrams).has_features
+    assert not (ngrams * start).has_features
+    assert not (ngrams + HAMMING).has_features

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from pairwise_formulas import PAIRWISE, Formula, assert_same, plain_gram, random_rows, refuse, widened
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import zs
@@ -25,6 +30,8 @@ from pyro_ksd.kernels import (
     LengthKernel,
     StartKernel,
 )
+from pyro_ksd.kernels import aligned_comparison as aligned
+from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
 
 SIZE = 4
@@ -222,5 +229,100 @@ def test_kernels_say_what_they_look_at(name: str) -> None:
         sequences = data(7)
         matrix = kernel.features(sequences)
         codes = torch.arange(matrix.values.shape[1]) if matrix.codes is None else matrix.codes
-        names = kernel.feature_names(codes, "abcd")
+        ngrams = kernel.feature_symbols(codes, SIZE).tolist()
+        names = feature_labels(kernel.feature_kind, kernel.feature_name, codes.tolist(), ngrams, "abcd")
         assert len(names) == len(set(names)) == len(codes)
+
+
+# ------------------------------------------------------------------- kernels that compare pairs of sequences
+
+each_pairwise = pytest.mark.parametrize(("kernel", "plain"), PAIRWISE.values(), ids=PAIRWISE)
+
+
+@each_pairwise
+def test_gram_of_many_pairs(kernel: Kernel[Any], plain: Formula, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aligned, "_by_position", refuse)
+    xs, ys = random_rows(6, 90, 5, seed=0), random_rows(6, 70, 7, seed=1)
+    assert_same(kernel.gram(Sequences.of(xs, 6), Sequences.of(ys, 6)), plain_gram(plain, xs, ys, 6))
+
+
+@each_pairwise
+def test_gram_of_a_large_alphabet(kernel: Kernel[Any], plain: Formula, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aligned, "_by_one_hot", refuse)
+    size = 50_000
+    xs, ys = random_rows(size, 40, 4, seed=2), random_rows(size, 40, 6, seed=3)
+    ys[:20] = [[(symbol + index % 3) % size for symbol in x] for index, x in enumerate(xs[:20])]
+    assert_same(kernel.gram(Sequences.of(xs, size), Sequences.of(ys, size)), plain_gram(plain, xs, ys, size))
+
+
+@each_pairwise
+def test_gram_of_empty_sequences_only(kernel: Kernel[Any], plain: Formula) -> None:
+    x = Sequences.of([[], []], 3)
+    assert_same(kernel.gram(x, x), plain_gram(plain, [[], []], [[], []], 3))
+    assert_same(kernel.gram(x, widened(x, 2)), plain_gram(plain, [[], []], [[], []], 3))
+
+
+@each_pairwise
+def test_gram_without_sequences(kernel: Kernel[Any], plain: Formula) -> None:
+    x = Sequences.of([[0, 1, 2], [1]], 3)
+    none = x[:0]
+    assert kernel.gram(none, x).shape == (0, 2)
+    assert kernel.gram(x, none).shape == (2, 0)
+    assert kernel.gram(none, none).dtype == torch.double
+
+
+@each_pairwise
+def test_gram_leaves_its_input_alone(kernel: Kernel[Any], plain: Formula) -> None:
+    x = Sequences.of(random_rows(3, 30, 5, seed=4), 3)
+    tokens, lengths = x.tokens.clone(), x.lengths.clone()
+    kernel.gram(x, x)
+    assert torch.equal(x.tokens, tokens)
+    assert torch.equal(x.lengths, lengths)
+
+
+@each_pairwise
+def test_zero_across_lengths_is_true(kernel: Kernel[Any], plain: Formula) -> None:
+    x = Sequences.of([[0], [0, 0], [0, 0, 0, 0], [0, 0, 0, 0, 0]], 2)
+    across = kernel.gram(x, x).fill_diagonal_(0.0)
+    assert kernel.zero_across_lengths == bool((across == 0).all())
+
+
+@pytest.mark.parametrize("name", ["hamming", "imq", "cyclic", "dirac", "dirac-length", "gap-1", "gap-2", "gap-4"])
+@pytest.mark.parametrize(("size", "width", "rows"), [(4, 6, 90), (40, 4, 90), (1, 3, 60), (1000, 5, 80)])
+def test_bytes_per_pair_bounds_the_peak_memory(
+    name: str, size: int, width: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aligned, "_AT_ONCE", 1)  # as if there were many pairs: a constant for few is left out
+    kernel, _ = PAIRWISE[name]
+    generator = torch.Generator().manual_seed(5)
+    tokens = torch.randint(size, (rows, width), generator=generator)
+    x = Sequences(tokens, torch.full((rows,), width), size)
+    peak = peak_bytes(lambda: kernel.gram(x, x), tmp_path / "trace.json")
+    inputs = x.tokens.nbytes
+    assert 8 * rows**2 <= peak <= kernel.bytes_per_pair(width) * rows**2 + 8 * inputs
+
+
+def peak_bytes(call: Callable[[], object], path: Path) -> int:
+    """How much memory a call takes at its peak beyond what was taken before, by the records of the allocator."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        call()
+    profile.export_chrome_trace(str(path))
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["name"] == "[memory]"]
+    events.sort(key=lambda event: event["ts"])
+    return int(max(np.cumsum([event["args"]["Bytes"] for event in events])))
+
+
+def test_self_similarity_is_as_documented() -> None:
+    x = Sequences.of([[], [0], [0, 1], [1, 1, 1], [0, 1, 0, 1]], 2)
+    ones = torch.ones(5, dtype=torch.double)
+    for kernel in (HammingKernel(), CyclicGaussianKernel(), DiracKernel(), DiracKernel(on="length")):
+        assert_same(kernel.gram(x, x).diagonal(), ones)
+    assert_same(IMQHammingKernel(0.25, 2.0).gram(x, x).diagonal(), 25 * ones)
+    assert_same(GapWeightedKernel(3).gram(x, x).diagonal(), torch.tensor([0.0, 0.0, 0.0, 1.0, 1.0]).double())
+
+
+@pytest.mark.parametrize("name", ["hamming", "imq", "cyclic", "dirac", "gap-2"])
+def test_different_alphabets_are_refused(name: str) -> None:
+    kernel, _ = PAIRWISE[name]
+    with pytest.raises(ValueError, match=r"expected .*one alphabet, found"):
+        kernel.gram(Sequences.of(["ab"]), Sequences.of(["ac"]))

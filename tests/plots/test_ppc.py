@@ -1,25 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The picture of a posterior predictive check."""
+
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
-from synthetic import made_up_check
+from synthetic import VIEWS, made_up_check
 
 from pyro_ksd.plots import plot_ppc
-
-matplotlib.use("agg")
-VIEWS = ["content-1", "content-2", "content-3", "start", "length"]
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def made_up_predictive_check() -> xr.DataTree:

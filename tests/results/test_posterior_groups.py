@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyro
-import pyro.distributions as dist
 import pytest
-import torch
 import xarray as xr
-from pyro.infer import HMC, MCMC, NUTS, Predictive
-from pyro.infer.autoguide import AutoDelta, AutoMultivariateNormal, AutoNormal
-from pyro.infer.mcmc import RandomWalkKernel
 from synthetic import made_up_check
 
-from pyro_ksd import extend, from_pyro, to_inference_data
+torch = pytest.importorskip("torch")
+
+import pyro  # noqa: E402
+import pyro.distributions as dist  # noqa: E402
+from pyro.infer import HMC, MCMC, NUTS, Predictive  # noqa: E402
+from pyro.infer.autoguide import AutoDelta, AutoMultivariateNormal, AutoNormal  # noqa: E402
+from pyro.infer.mcmc import RandomWalkKernel  # noqa: E402
+
+from pyro_ksd import extend, from_pyro, to_inference_data  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

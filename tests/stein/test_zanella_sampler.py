@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Zanella processes against the model, and against the matrix exponential of their rates."""
+
 from __future__ import annotations
 
 import math
@@ -8,6 +10,7 @@ from typing import Any
 import oracle
 import pytest
 import torch
+from example_chains import autoregressive
 from example_models import Unsampled
 from scipy.stats import chisquare
 from torch import Tensor
@@ -20,15 +23,22 @@ from pyro_ksd.models.wrappers.constrained import constrain
 from pyro_ksd.models.wrappers.sampler import with_sampler
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import default_views
-from pyro_ksd.stein.zanella_sampler import ZanellaSamples, effective_sample_size, split_rhat, zanella_sample
+from pyro_ksd.stein.zanella_sampler import ZanellaSamples, zanella_sample
 
 SIZE, LONGEST = 2, 3
+
 GENERATOR = torch.Generator().manual_seed(0)
+
 PAIRWISE = 0.5 * torch.randn(SIZE, SIZE, dtype=torch.double, generator=GENERATOR)
+
 UNARY = torch.randn(SIZE, dtype=torch.double, generator=GENERATOR)
+
 MODEL = Unsampled(LinearChainMRF(PAIRWISE, UNARY, max_length=LONGEST))
+
 LISTS = [x for length in range(1, LONGEST + 1) for x in product(range(SIZE), repeat=length)]
+
 EXACT = MODEL.log_joint(Sequences.of(LISTS, SIZE)).exp()
+
 START = Sequences.of([[0], [1, 1, 0], [1]], SIZE)
 
 
@@ -160,15 +170,6 @@ def test_lengths_that_cannot_change() -> None:
     assert not several.mixed
 
 
-def autoregressive(phi: float, chains: int, draws: int) -> Tensor:
-    generator = torch.Generator().manual_seed(0)
-    noise = torch.randn(draws, chains, dtype=torch.double, generator=generator)
-    values = [noise[0]]
-    for step in noise[1:]:
-        values.append(phi * values[-1] + (1 - phi**2) ** 0.5 * step)
-    return torch.stack(values, 1)
-
-
 @pytest.mark.parametrize(("log_p_drifts", "length_drifts"), [(False, False), (True, False), (False, True)])
 def test_one_drifting_quantity_is_enough(log_p_drifts: bool, length_drifts: bool) -> None:
     drift, noise = torch.linspace(0, 5, 50), autoregressive(0.0, 100, 50)
@@ -178,37 +179,6 @@ def test_one_drifting_quantity_is_enough(log_p_drifts: bool, length_drifts: bool
     assert (found.rhat["log p"] > 1.05) == log_p_drifts
     assert (found.rhat["length"] > 1.05) == length_drifts
     assert found.mixed == (not log_p_drifts and not length_drifts)
-
-
-@pytest.mark.parametrize("phi", [0.0, 0.5, 0.9])
-def test_effective_sample_size_of_an_autoregression(phi: float) -> None:
-    draws = autoregressive(phi, 20, 2_000)
-    assert effective_sample_size(draws) == pytest.approx(draws.numel() * (1 - phi) / (1 + phi), rel=0.1)
-    assert effective_sample_size(-3 * draws + 7) == pytest.approx(effective_sample_size(draws))
-    assert split_rhat(draws) < 1.02
-
-
-def test_effective_sample_size_of_chains_apart() -> None:
-    draws = autoregressive(0.0, 4, 400) + 10 * torch.arange(4)[:, None]
-    assert effective_sample_size(draws) < 20
-
-
-def test_split_rhat_in_plain_loops() -> None:
-    draws = autoregressive(0.9, 3, 10)
-    halves = [half for chain in draws.tolist() for half in (chain[:5], chain[5:])]
-    means = [sum(half) / 5 for half in halves]
-    within = sum(sum((v - m) ** 2 for v in half) / 4 for half, m in zip(halves, means, strict=True)) / 6
-    between = 5 * sum((m - sum(means) / 6) ** 2 for m in means) / 5
-    assert split_rhat(draws) == pytest.approx(math.sqrt((4 / 5 * within + between / 5) / within), rel=1e-12)
-
-
-def test_split_rhat_sees_drift_and_distance() -> None:
-    draws = autoregressive(0.0, 50, 50)
-    assert split_rhat(draws) < 1.01
-    assert split_rhat(draws + torch.linspace(0, 2, 50)) > 1.05
-    assert split_rhat(draws + torch.linspace(0, 2, 50)[:, None]) > 1.05
-    assert math.isnan(split_rhat(torch.full((4, 10), 0.1).double()))
-    assert math.isnan(effective_sample_size(torch.full((4, 10), 0.1).double()))
 
 
 def test_seeds_and_the_global_stream() -> None:
@@ -255,7 +225,7 @@ def test_parametric_bootstrap_of_a_model_without_a_sampler() -> None:
         ({"start": START[:0]}, r"start: expected at least one sequence, found none"),
         (
             {"start": Sequences.of([[0], [], [0] * 4], SIZE)},
-            r"start: expected .* found probability zero \(or NaN\) for 2 of 3, first sequence 1: \[\]; leave them out",
+            r"start: the model gives probability zero to 2 of 3 sequences: sequence 1, \[\]; .*; leave them out",
         ),
         ({"start": Sequences.of([[2]], 3)}, r"expected sequences over the model's 2 symbols, found an alphabet of 3"),
         ({"balancing": "foo"}, r"balancing: expected one of .* found 'foo'"),
@@ -273,5 +243,6 @@ def test_a_model_that_gives_nan() -> None:
             return ratio.masked_fill(edits.new_lengths(sequences.lengths) == 3, torch.nan)
 
     start = Sequences.of([[0], [0, 0]], SIZE)
-    with pytest.raises(ValueError, match=r"found NaN where \[0, 0\] becomes \[0, 0, 0\]; the model gives NaN there"):
+    message = r"found NaN where sequence 1, \[0, 0\], becomes \[0, 0, 0\]; the model gives NaN there"
+    with pytest.raises(ValueError, match=message):
         zanella_sample(Broken(MODEL), 2, start=start, time=1.0, progress=False)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.chunk_sizes import in_chunks
+from pyro_ksd.common.chunk_sizes import LOGITS, in_chunks
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood
 from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
@@ -22,7 +22,6 @@ from pyro_ksd.sequences.container import Sequences
 Network = Callable[[Tensor], Tensor]
 """Takes codes, long ``[N, L]``, gives the logits (or log-probabilities) of the symbol behind each, ``[N, L, S]``."""
 
-_ENTRIES = 2**22  # logits computed at once
 _ROUNDINGS = 32  # by so many units of rounding a logit may change with the batch that it is computed in
 
 
@@ -189,7 +188,7 @@ class AutoregressiveModel(ChunkedModel):
         lengths = torch.full((num_sequences,), self._max_length)
         growing = torch.arange(num_sequences)
         for position in range(self._max_length):
-            for rows in in_chunks(growing, max(1, _ENTRIES // self._top_k)):
+            for rows in in_chunks(growing, max(1, LOGITS // self._top_k)):
                 tokens[rows, position] = self._next_symbols(tokens[rows, :position], generator)
             ended = tokens[growing, position] == self._end
             lengths[growing[ended]] = position + 1
@@ -213,7 +212,7 @@ class AutoregressiveModel(ChunkedModel):
 
     def _together(self, width: int) -> int:
         """How many sequences of some width the network gets at once."""
-        return max(1, _ENTRIES // ((len(self._prompt) + width) * self.alphabet_size))
+        return max(1, LOGITS // ((len(self._prompt) + width) * self.alphabet_size))
 
     def _checked_network(self) -> int:
         """The number of symbols that the network knows, after a look at what it makes of the prompt."""

@@ -9,14 +9,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.chunk_sizes import in_chunks
+from pyro_ksd.common.chunk_sizes import SCORED_PAIRS, in_chunks
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.programs.empty_sequence import beside_another
 from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.sequences.container import Sequences
 
-_AT_ONCE = 2**16  # sequences times draws that are scored at once
 _FEW = 2**12  # with more sequences of its own than this, a draw runs faster alone
 
 
@@ -59,7 +58,7 @@ class ProgramBatch(ModelBatch):
         empty, order = _by_length(sequences.lengths)
         if len(empty):
             values[:, empty] = self._empty_log_joint[:, None]
-        for rows in in_chunks(order, max(1, _AT_ONCE // len(self))):
+        for rows in in_chunks(order, max(1, SCORED_PAIRS // len(self))):
             part = sequences[rows].narrowed()
             values[:, rows] = self._score(self._draws, part.tokens, part.lengths)
         return values
@@ -70,7 +69,7 @@ class ProgramBatch(ModelBatch):
         empty, order = _by_length(sequences.lengths)
         if len(empty):
             values[empty] = self._empty_log_joint[which[empty]]
-        for rows in in_chunks(order, _AT_ONCE):
+        for rows in in_chunks(order, SCORED_PAIRS):
             # Four blocks for the average draw: few enough to be large, enough to lose little where a draw ends.
             draws, own = _blocks(which[rows], len(rows) // (4 * len(self)) + 1)
             part = sequences[rows[own.view(-1)]].narrowed()

@@ -9,13 +9,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.chunk_sizes import PROPOSALS
 from pyro_ksd.sequences.container import Sequences
 
 MAX_PROPOSALS = 1_000_000
 """How many sequences are proposed before the sampler gives up."""
 
-_LEAST_PROPOSALS = 2**7  # sequences proposed at once: keeps tensors busy, bounds the memory
-_MOST_PROPOSALS = 2**16
+_LEAST_PROPOSALS = 2**7  # sequences proposed at once, to keep tensors busy
 
 
 def accepted(
@@ -43,7 +43,7 @@ def accepted(
                 f"expected {num_sequences} sequences inside the set, found that {found} of {proposed} proposals "
                 f"of the model were; {advice}"
             )
-        batch = min(max(batch, _LEAST_PROPOSALS), _MOST_PROPOSALS, max_proposals - proposed)
+        batch = min(max(batch, _LEAST_PROPOSALS), PROPOSALS, max_proposals - proposed)
         drawn = propose(batch, generator)
         parts.append(drawn[inside(drawn)])
         found = found + len(parts[-1])

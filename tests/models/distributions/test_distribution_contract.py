@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every shipped distribution must do, whatever its law."""
+"""What every distribution of the package must do."""
 
 from __future__ import annotations
 
@@ -374,8 +374,3 @@ def test_support(model):
     assert model.support.is_discrete
     assert model.support.event_dim == 1
     assert not model.has_enumerate_support
-
-
-def test_bad_max_length():
-    with pytest.raises(ValueError, match="max_length: expected an integer of at least 1, found 0"):
-        MarkovSequence(torch.full((3, 3), 1 / 3), max_length=0)

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Hidden Markov models against sums over all paths."""
+
 from __future__ import annotations
 
 import math

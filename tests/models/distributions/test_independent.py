@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Independent symbols with a distribution of the length."""
+
 from __future__ import annotations
 
 import math

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Markov random fields on a chain against enumeration."""
+
 from __future__ import annotations
 
 import itertools

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Markov chains of any order against loops."""
+
 from __future__ import annotations
 
 import math

@@ -204,3 +204,30 @@ def test_level_of_a_chain_fitted_to_other_data() -> None:
     print(f"\nfitted to 1 and 20 times as many, n = {size}: {rejected} of {runs}, band {low:.0f} to {high:.0f}")
     assert rejected[1] > high
     assert low <= rejected[20] <= high
+
+
+def test_refit_of_a_chain_keeps_its_order_and_its_pseudocount() -> None:
+    second = fit_markov(DATA, 2, pseudocount=1.0)
+    found = RefitMarkov(pseudocount=0.5)(second, DATA)
+    assert found.order == 2
+    assert torch.equal(found.probs, fit_markov(DATA, 2, pseudocount=0.5).probs)
+
+
+def test_enumerated_states_are_summed_out_while_fitting() -> None:
+    def mixture(sequences: Tensor, lengths: Tensor) -> None:
+        share = pyro.param("share", torch.tensor(0.5, dtype=torch.double), constraint=constraints.unit_interval)
+        with pyro.plate("sequences", len(lengths)):
+            z = pyro.sample("z", dist.Bernoulli(share), infer={"enumerate": "parallel"}).long()
+            tables = torch.tensor([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]], dtype=torch.double)
+            pyro.sample("first", dist.Categorical(tables[z]), obs=sequences[:, 0])
+
+    data = Sequences.of([[0]] * 30 + [[2]] * 10, SIZE)
+    found = RefitSVI(num_steps=400)(mixture, data)
+    assert set(found) == {"share"}
+    assert float(found["share"]) == pytest.approx(5 / 28, abs=1e-3)  # 0.8 - 0.7 share = 0.9 * 30 / 40
+
+
+def test_a_fit_is_the_same_for_the_same_seed() -> None:
+    found = [RefitSVI(AutoNormal, num_steps=5, seed=seed)(by_priors, DATA)["moves"] for seed in (1, 1, 2)]
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])

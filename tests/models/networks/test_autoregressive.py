@@ -14,8 +14,9 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from pyro_ksd import AutoregressiveModel, ksd_check
-from pyro_ksd.edits.neighborhoods import BeforeEnd, Substitutions, check_symmetric, zs
+from pyro_ksd.edits.neighborhoods import BeforeEnd, Substitutions, zs
 from pyro_ksd.edits.prefix_neighborhoods import PrefixSubstitutions, prefix_zs
+from pyro_ksd.edits.symmetry import check_symmetric
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, LengthKernel, StartKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import constrain
@@ -290,7 +291,7 @@ def test_calls_are_bounded_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -
         return [lm.log_joint(SPACE), lm.log_ratio(data, edits), lm.candidates(SPACE, 3), drawn.tokens, drawn.lengths]
 
     whole = everything()
-    monkeypatch.setattr("pyro_ksd.models.networks.autoregressive._ENTRIES", 100)
+    monkeypatch.setattr("pyro_ksd.models.networks.autoregressive.LOGITS", 100)
     recorded.calls.clear()
     for one, other in zip(whole, everything(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)

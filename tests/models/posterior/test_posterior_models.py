@@ -24,9 +24,13 @@ from pyro_ksd.fit_tests.predictive import posterior_predictive
 from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+from pyro_ksd.models import TabulatedModel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+from pyro_ksd.models.model_batch import ModelList
+from pyro_ksd.models.posterior.posterior_models import PosteriorModels, StackedModels
+from pyro_ksd.models.posterior.program_batch import ProgramBatch
+from pyro_ksd.models.posterior.table_batch import TableBatch
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.views import View, default_views
 
@@ -140,10 +144,10 @@ CASES = {
     "loop, order 1": Case(loop, options={"order": 1}),
 }
 FEW_AT_ONCE = {  # every limit of what is done at once, such that it is met
-    "pyro_ksd.fit_tests.predictive._EDITS": 200,
+    "pyro_ksd.fit_tests.predictive.WEIGHTED_PAIRS": 200,
     "pyro_ksd.edits.weighted_edits.EDITS": 50,
     "pyro_ksd.models.evaluation.EDITED_SEQUENCES": 40,
-    "pyro_ksd.models.posterior.program_batch._AT_ONCE": 32,
+    "pyro_ksd.models.posterior.program_batch.SCORED_PAIRS": 32,
 }
 
 
@@ -169,12 +173,12 @@ def same(found: Tensor, expected: Tensor) -> None:
 @pytest.mark.usefixtures("limits")
 def test_models_together_are_the_models_alone(case: Case) -> None:
     draws = case.draws()
-    together, alone = draws.together, [case.alone(index) for index in range(DRAWS)]
+    together, alone = draws.batch, [case.alone(index) for index in range(DRAWS)]
     assert len(together) == len(draws) == DRAWS
     data = Sequences.cat([DATA, Sequences.of([[]], SIZE)]) if case.program is length_first else DATA
     edits = zs().edits(data)
     same(together.log_joint(data), torch.stack([model.log_joint(data) for model in alone]))
-    same(together.log_ratios(data, edits), torch.stack([model.log_ratio(data, edits) for model in alone]))
+    same(together.log_ratio(data, edits), torch.stack([model.log_ratio(data, edits) for model in alone]))
     stack = Sequences.cat([data[[4 - k, (3 * k) % 5]] for k in range(DRAWS)])
     model, around = draws.stacked(2), zs().edits(stack)
     found, ratio = model.log_joint(stack), model.log_ratio(stack, around)
@@ -189,10 +193,10 @@ def test_models_together_are_the_models_alone(case: Case) -> None:
 def test_empty_sequences_have_the_log_joints_of_each_draw() -> None:
     empty = Sequences.of([[], [0], []], SIZE)
     which = torch.tensor([2, 0, 1])
-    found = CASES["length first"].draws().together.log_joint_each(empty, which)
+    found = CASES["length first"].draws().batch.log_joint_each(empty, which)
     rates = 1 + CHAIN["initial"][:, 0]
     same(found[[0, 2]], -rates[[2, 1]])
-    assert CASES["chain"].draws().together.log_joint_each(empty, which)[[0, 2]].tolist() == [-math.inf] * 2
+    assert CASES["chain"].draws().batch.log_joint_each(empty, which)[[0, 2]].tolist() == [-math.inf] * 2
 
 
 def views() -> list[View]:
@@ -215,7 +219,7 @@ def views() -> list[View]:
 def test_statistics_of_all_draws_are_those_of_each(name: str) -> None:
     case = CASES[name]
     chosen, n = views(), len(DATA)
-    found = posterior_predictive(case.draws(), DATA, chosen, list("abc"), seed=3)
+    found = posterior_predictive(case.draws(), DATA, chosen, seed=3)
     generator = seeded_generator(3)
     assert found.realized.shape == found.replicated.statistic.shape == (DRAWS, len(chosen))
     for index, model in enumerate(case.draws()):
@@ -246,7 +250,7 @@ def test_replicates_that_the_program_itself_calls_impossible_are_shown_with_the_
     data = Sequences.of([[0, 2], [2], [0]], SIZE)
     draws = PosteriorModels(forgets, data, {"weight": torch.tensor([0.4, 0.5]).double()})
     with pytest.raises(ValueError, match=r"probability zero to 6 of 6 sequences: sequence 0, \[1\], at site ban; "):
-        posterior_predictive(draws, data, default_views(), list("abc"))
+        posterior_predictive(draws, data, default_views())
 
 
 @pytest.mark.parametrize("bad", [math.nan, -math.inf])
@@ -261,4 +265,97 @@ def test_data_that_one_draw_cannot_score_are_shown_with_the_site(bad: float) -> 
 
     draws = PosteriorModels(factor, DATA, {"worth": torch.tensor([-1.0, -2.0, bad]).double()})
     with pytest.raises(ValueError, match="worths"):
-        posterior_predictive(draws, DATA, default_views(), list("abc"))
+        posterior_predictive(draws, DATA, default_views())
+
+
+def test_the_batch_suits_the_program() -> None:
+    kinds = {"chain": ProgramBatch, "chain, order 1": TableBatch, "loop": ModelList, "loop, order 1": TableBatch}
+    for name, kind in kinds.items():
+        draws = CASES[name].draws()
+        assert type(draws.batch) is kind
+        assert draws.batch is draws.batch
+        assert isinstance(draws[0], TabulatedModel) == ("order" in name)
+
+
+def test_parts_are_consecutive_draws() -> None:
+    draws = CASES["chain"].draws()
+    whole = draws.batch.log_joint(DATA)
+    parts = list(draws.parts(2))
+    assert [len(part) for part in parts] == [2, 1]
+    same(torch.cat([part.batch.log_joint(DATA) for part in parts]), whole)
+    same(draws.batch.log_joint(DATA), whole)
+
+
+def test_draws_of_several_chains_are_taken_at_even_distances() -> None:
+    values = {"initial": simplex(2, 9, SIZE), "moves": simplex(2, 9, SIZE, SIZE, seed=1)}
+    draws = PosteriorModels(chain, DATA, values, num_draws=6)
+    assert draws.num_chains == 2
+    assert len(draws) == 6
+    for name, value in values.items():
+        assert draws.values[name].equal(value[:, [0, 4, 8]].flatten(0, 1))
+    assert len(PosteriorModels(chain, DATA, values, num_draws=100)) == 18
+
+
+def test_each_model_draws_a_data_set_of_its_own() -> None:
+    draws = CASES["chain"].draws()
+    found = draws.draw(4, seeded_generator(1))
+    generator = seeded_generator(1)
+    expected = [x for model in draws for x in model.draw(4, generator).to_lists()]
+    assert found.to_lists() == expected
+    assert len(found) == 4 * DRAWS
+
+
+def test_stacked_models_know_the_draw_of_each_row() -> None:
+    stacked = CASES["chain"].draws().stacked(2)
+    assert isinstance(stacked, StackedModels)
+    assert stacked.alphabet_size == SIZE
+    assert not stacked.can_draw
+    assert stacked.for_rows(2).for_rows(1).begin == 3
+    found = stacked.for_rows(3).log_joint(DATA[:2])  # the last row of the second data set, the first of the third
+    alone = [CASES["chain"].alone(index) for index in (1, 2)]
+    same(found, torch.cat([alone[0].log_joint(DATA[:1]), alone[1].log_joint(DATA[1:2])]))
+
+
+def test_stacked_models_name_the_sites_of_each_draw() -> None:
+    def program(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+        limit = pyro.sample("limit", dist.Normal(0.0, 1.0))
+        if num_sequences is not None:
+            return torch.zeros(num_sequences, 1, dtype=torch.long), torch.ones(num_sequences, dtype=torch.long)
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", torch.where(lengths > limit, -math.inf, 0.0))
+        return None
+
+    draws = PosteriorModels(program, DATA, {"limit": torch.tensor([9.0, 1.0])})
+    assert draws.stacked(2).impossible_sites(DATA[[0, 0, 1, 0]]) == ["", "", "", "length"]
+
+
+@pytest.mark.parametrize(
+    ("program", "values", "message"),
+    [
+        (MarkovSequence(torch.ones(4, 4) / 4), CHAIN, "expected a Pyro program .* found MarkovSequence, which has its"),
+        (3, CHAIN, "expected a Pyro program with global sample sites to pass the draws to, found int"),
+        (chain, {}, r"expected draws of some of the sites \['initial', 'moves'\], found none"),
+        (
+            lambda sequences, lengths: chain(sequences, lengths),
+            CHAIN,
+            "found one without the parameter num_sequences; let it draw",
+        ),
+    ],
+)
+def test_refuses(program: Any, values: dict[str, Tensor], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PosteriorModels(program, DATA, values)
+
+
+def test_draws_that_are_all_the_same_are_reported() -> None:
+    values = {name: value[:1].expand_as(value) for name, value in CHAIN.items()}
+    with pytest.warns(UserWarning, match="expected draws that differ, found 3 times the same point; pass one point as"):
+        PosteriorModels(chain, DATA, values)
+
+
+def test_a_wrong_order_is_reported_once() -> None:
+    with pytest.warns(UserWarning, match="the model is not of order 1") as caught:
+        draws = PosteriorModels(hidden, DATA, HIDDEN, order=1)
+    assert len(caught) == 1
+    assert not isinstance(draws[0], TabulatedModel)
+    assert isinstance(draws.batch, ProgramBatch)

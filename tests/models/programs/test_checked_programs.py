@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every style of model through the one call."""
+"""Every style of program through the one call."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import pyro.distributions as dist
 import pyro_programs as programs
 import pytest
 import torch
-from pyro.distributions import TorchDistribution
-from pyro_programs import CHAIN, EXAMPLES, SIZE
-from torch import Tensor
-from torch.distributions import constraints
+from pyro_programs import CHAIN, EXAMPLES, FEW_SEQUENCES, SIZE, chain_with_stop
 
 from pyro_ksd import Sequences, ksd_check
 from pyro_ksd.models import constrain
+from pyro_ksd.models.conversion import as_model
 
 DATA = CHAIN.draw(25, torch.Generator().manual_seed(1))
 STYLES = ["chain_with_stop", "chain_with_end_symbol", "chain_as_one_site", "chain_in_a_loop", "chain_without_loop"]
@@ -53,40 +51,7 @@ def test_the_parametric_bootstrap_of_a_program_has_the_law_of_the_distribution()
         assert abs(a[:, view].mean() - b[:, view].mean()) < 4 * spread
 
 
-class Backwards(TorchDistribution):
-    """A user's own distribution: the chain, read from the end to the start."""
-
-    arg_constraints: dict[str, Any] = {}  # noqa: RUF012
-    support = constraints.independent(constraints.integer_interval(-1, SIZE - 1), 1)
-
-    def __init__(self) -> None:
-        super().__init__(torch.Size(), torch.Size([60]), validate_args=False)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        return CHAIN.log_prob(self._turned(value))
-
-    def sample(self, sample_shape: Any = torch.Size()) -> Tensor:  # noqa: B008
-        return self._turned(CHAIN.sample(sample_shape))
-
-    @staticmethod
-    def _turned(value: Tensor) -> Tensor:
-        lengths = (value >= 0).sum(-1, keepdim=True)
-        index = lengths - 1 - torch.arange(value.shape[-1])
-        return value.gather(-1, index.clamp(min=0)).masked_fill(index < 0, -1)
-
-
-def test_a_distribution_of_the_users_own() -> None:
-    turned = Sequences.of([x[::-1] for x in DATA.to_lists()], SIZE)
-    check = ksd_check(Backwards(), turned, num_bootstrap=60, progress=False)
-    assert check["ksd"].attrs["kind"] == "parametric"
-    assert float(check["ksd"]["p_value_overall"]) > 0.05
-    with pytest.raises(ValueError, match=r"expected one distribution over padded sequences .* found Normal with batch"):
-        ksd_check(dist.Normal(torch.zeros(3), 1.0), turned, progress=False)
-
-
 def test_an_output_constrained_program() -> None:
-    from pyro_ksd.models.conversion import as_model
-
     ends_with_two = lambda x: x.tokens.gather(1, (x.lengths - 1).clamp(min=0)[:, None])[:, 0] == 2  # noqa: E731
     inside = DATA[ends_with_two(DATA)]
     model = constrain(as_model(programs.chain_with_stop, DATA), ends_with_two)
@@ -110,31 +75,39 @@ def test_own_views_and_options_of_default_views_exclude_each_other() -> None:
         ksd_check(CHAIN, DATA, views=default_views(), balancing="mpf")
 
 
-def broken(sequences: Tensor, lengths: Tensor) -> None:
-    pyro.param("left behind", torch.ones(1))
-    torch.rand(3)
-    raise ArithmeticError("on purpose")
+def generative_hmm(sequences: Any = None, lengths: Any = None, num_sequences: int = 0) -> Any:
+    if lengths is not None:
+        return programs.hmm(sequences, lengths)
+    columns: list[torch.Tensor] = []
+    lengths = torch.zeros(num_sequences, dtype=torch.long)
+    z: Any = None
+    with pyro.plate("sequences", num_sequences):
+        while (alive := lengths == 0).any():
+            t = len(columns)
+            start = programs.HIDDEN_START.expand(num_sequences, -1)
+            z = pyro.sample(f"z_{t}", dist.Categorical(start if z is None else programs.HIDDEN_MOVES[z]))
+            columns.append(pyro.sample(f"x_{t}", dist.Categorical(programs.EMISSION[z])))
+            lengths[alive & pyro.sample(f"stop_{t}", programs.bernoulli()).bool()] = t + 1
+    return torch.stack(columns, 1), lengths
 
 
-@pytest.mark.parametrize("program", [programs.hmm, programs.chain_with_stop, programs.chain_in_a_loop, broken])
-def test_the_users_session_is_untouched(program: Any) -> None:
-    kept = torch.ones(2, requires_grad=True)
-    pyro.clear_param_store()
-    pyro.param("mine", kept)
-    before = pyro.get_param_store()._params["mine"]
-    torch.manual_seed(11)
-    state = torch.get_rng_state()
-    for validation in (True, False):
-        with pyro.validation_enabled(validation):
-            try:
-                ksd_check(program, DATA, num_bootstrap=5, progress=False)
-            except ArithmeticError:
-                assert program is broken
-            assert torch.distributions.Distribution._validate_args is validation
-            assert pyro.infer.util.is_validation_enabled() is validation
-    assert torch.equal(torch.get_rng_state(), state)
-    assert list(pyro.get_param_store().keys()) == ["mine"]
-    assert pyro.get_param_store()._params["mine"] is before
-    assert torch.get_default_dtype() is torch.float32
-    assert torch.is_grad_enabled()
-    pyro.clear_param_store()
+def test_an_hmm_that_generates_is_checked_by_the_parametric_bootstrap() -> None:
+    model = as_model(generative_hmm, FEW_SEQUENCES)
+    drawn = model.draw(20_000, torch.Generator().manual_seed(0))  # type: ignore[attr-defined]
+    singles = Sequences.of([[a] for a in range(SIZE)], SIZE)
+    expected = model.log_joint(singles).exp()
+    alone = drawn.tokens[drawn.lengths == 1, 0]
+    found = torch.bincount(alone, minlength=SIZE) / len(drawn)
+    assert (found - expected).abs().max() < 4 * (0.25 / len(drawn)) ** 0.5
+    assert ksd_check(generative_hmm, drawn[:30], num_bootstrap=20, progress=False)["ksd"].attrs["kind"] == "parametric"
+
+
+def test_model_comes_first() -> None:
+    with pytest.raises(ValueError, match="found function; the model comes first, then the data"):
+        ksd_check(DATA, chain_with_stop)
+
+
+def test_data_without_a_symbol_are_refused() -> None:
+    for data in (["", ""], [[], []], torch.zeros(2, 0, dtype=torch.long)):
+        with pytest.raises(ValueError, match="data: expected symbols, found 2 empty sequences only; look at how"):
+            ksd_check(chain_with_stop, data)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pyro
@@ -11,16 +13,18 @@ import pyro.distributions as dist
 import pyro_programs as programs
 import pytest
 import torch
-from pyro_programs import EXAMPLES, SIZE
+from bayesian_chain import bayesian, chain, point
+from pyro import poutine
+from pyro.nn import PyroModule
+from pyro_programs import EXAMPLES, SIZE, chain_steps, stops
+from pyro_programs import FEW_SEQUENCES as DATA
+from torch import Tensor
 
-from pyro_ksd import MarkovSequence, ksd_check
 from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.evaluation import distinct
+from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.sequences.container import Sequences
-
-DATA = Sequences.of([[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]], SIZE)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -54,41 +58,6 @@ def test_five_styles_of_one_chain_give_the_same_ratios() -> None:
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-10, msg=style)
 
 
-def test_repeated_neighbors_are_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = Sequences.of([[0, 1], [0, 1], [1, 0], [0, 1]], SIZE)
-    model = VectorizedProgram(programs.chain_with_stop, data)
-    edits = zs().edits(data)
-    neighbors = {tuple(y) for y in edits.apply(data).to_lists()}
-    scored: list[tuple[object, ...]] = []
-    inner = VectorizedProgram._evaluate
-
-    def counted(self: VectorizedProgram, sequences: Sequences) -> torch.Tensor:
-        scored.extend(map(tuple, sequences.to_lists()))
-        return inner(self, sequences)
-
-    monkeypatch.setattr(VectorizedProgram, "_evaluate", counted)
-    model.log_ratio(data, edits)
-    assert len(edits) > len(neighbors)
-    assert sorted(scored) == sorted(neighbors | {tuple(x) for x in data.to_lists()})
-
-
-def test_chunks_do_not_change_the_log_joints(monkeypatch: pytest.MonkeyPatch) -> None:
-    for program in (programs.chain_with_stop, programs.hmm):
-        model = as_model(program, DATA)
-        neighbors = zs().edits(DATA).apply(DATA)
-        whole = model.log_joint(neighbors)
-        monkeypatch.setattr("pyro_ksd.models.evaluation.EVALUATED_SEQUENCES", 7)
-        torch.testing.assert_close(model.log_joint(neighbors), whole, rtol=1e-12, atol=1e-12)
-
-
-def test_distinct_survives_a_collision_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "randint", lambda low, high, size, **_: torch.zeros(size, dtype=torch.long))
-    data = Sequences.of([[0, 2], [1, 1], [2, 0], [1, 1], [0, 2]], SIZE)  # all rows have the same sum
-    first, inverse = distinct(data.tokens)
-    assert len(first) == 3
-    assert [data.to_lists()[i] for i in first[inverse].tolist()] == data.to_lists()
-
-
 def test_long_hidden_chains_do_not_run_out_of_dimensions() -> None:
     from pyro_ksd.models import HiddenMarkovSequence
 
@@ -117,89 +86,119 @@ def test_generated_sequences_follow_the_model(style: str) -> None:
     assert torch.equal(drawn.tokens, again.tokens)
 
 
-def generative_hmm(sequences: Any = None, lengths: Any = None, num_sequences: int = 0) -> Any:
-    if lengths is not None:
-        return programs.hmm(sequences, lengths)
-    columns: list[torch.Tensor] = []
-    lengths = torch.zeros(num_sequences, dtype=torch.long)
-    z: Any = None
-    with pyro.plate("sequences", num_sequences):
-        while (alive := lengths == 0).any():
-            t = len(columns)
-            start = programs.HIDDEN_START.expand(num_sequences, -1)
-            z = pyro.sample(f"z_{t}", dist.Categorical(start if z is None else programs.HIDDEN_MOVES[z]))
-            columns.append(pyro.sample(f"x_{t}", dist.Categorical(programs.EMISSION[z])))
-            lengths[alive & pyro.sample(f"stop_{t}", programs.bernoulli()).bool()] = t + 1
-    return torch.stack(columns, 1), lengths
+class NextSymbol(PyroModule):
+    """A small recurrent model: each symbol, and whether it is the last one, from the state of a GRU."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.cell = torch.nn.GRUCell(SIZE, 8, dtype=torch.double)
+        self.head = torch.nn.Linear(8, SIZE + 1, dtype=torch.double)
 
-def test_an_hmm_that_generates_is_checked_by_the_parametric_bootstrap() -> None:
-    model = as_model(generative_hmm, DATA)
-    drawn = model.draw(20_000, torch.Generator().manual_seed(0))  # type: ignore[attr-defined]
-    singles = Sequences.of([[a] for a in range(SIZE)], SIZE)
-    expected = model.log_joint(singles).exp()
-    alone = drawn.tokens[drawn.lengths == 1, 0]
-    found = torch.bincount(alone, minlength=SIZE) / len(drawn)
-    assert (found - expected).abs().max() < 4 * (0.25 / len(drawn)) ** 0.5
-    assert ksd_check(generative_hmm, drawn[:30], num_bootstrap=20, progress=False)["ksd"].attrs["kind"] == "parametric"
-
-
-def test_no_sequences_and_empty_sequences() -> None:
-    model = as_model(programs.length_first, DATA)
-    assert model.log_joint(DATA[:0]).shape == (0,)
-    empty = Sequences.of([[], [], []], SIZE)
-    assert model.log_joint(empty).tolist() == pytest.approx([-2.0] * 3)  # Poisson(2) at 0
-    check = ksd_check(programs.length_first, Sequences.of([[], [0], [1, 1]], SIZE), num_bootstrap=5, progress=False)
-    assert 0 < float(check["ksd"]["p_value_overall"]) <= 1
-
-
-@pytest.mark.parametrize("kind", ["probs", "logits"])
-def test_categorical_sites_score_as_the_distribution_does(kind: str) -> None:
-    """Looked up before or after the logarithm, to the last bit, with the clamping of zeros that Categorical does."""
-    table = programs.MOVES.clone()
-    table[1] = torch.tensor([0.0, 1.0, 0.0])
-
-    def program(sequences: torch.Tensor, lengths: torch.Tensor) -> None:
+    def forward(self, sequences: Tensor, lengths: Tensor) -> None:
+        pyro.module("next", self)
+        state = torch.zeros(len(lengths), 8, dtype=torch.double)
         with pyro.plate("sequences", len(lengths)):
-            pyro.sample("x", dist.Categorical(**{kind: table[sequences[:, 0]]}), obs=sequences[:, -1])
-
-    tokens, lengths = torch.tensor([[0, 1], [1, 0], [1, 1], [2, 2], [1, 2]]), torch.full((5,), 2)
-    found = VectorizedProgram(program, DATA).run(tokens, lengths)
-    expected = dist.Categorical(**{kind: table[tokens[:, 0]]}).log_prob(tokens[:, 1])
-    assert torch.equal(found, expected)
-
-
-@pytest.mark.parametrize("arity", [1, 2])
-def test_program_may_generate_sequences_as_they_are(arity: int) -> None:
-    law = MarkovSequence.from_transitions(torch.ones(SIZE) / SIZE, torch.ones(SIZE, SIZE) / SIZE, stop=0.4)
-
-    def one(x: Any = None, num_sequences: int | None = None) -> Any:
-        if num_sequences is not None:
-            return law.draw(num_sequences)
-        with pyro.plate("sequences", len(x)):
-            return pyro.sample("x", law, obs=x)
-
-    def two(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
-        if num_sequences is not None:
-            return law.draw(num_sequences)
-        behind = torch.arange(sequences.shape[1]) >= lengths[:, None]
-        return one(sequences.masked_fill(behind, -1))
-
-    model = as_model(one if arity == 1 else two, DATA)
-    assert model.can_draw
-    drawn = model.draw(7, torch.Generator().manual_seed(0))
-    assert len(drawn) == 7
-    torch.testing.assert_close(model.log_joint(drawn), law.log_joint(drawn).double())
+            for t in range(sequences.shape[1]):
+                out = self.head(state)
+                state = self.cell(torch.nn.functional.one_hot(sequences[:, t], SIZE).double(), state)
+                with poutine.mask(mask=t < lengths):
+                    pyro.sample(f"x_{t}", dist.Categorical(logits=out[:, :SIZE]), obs=sequences[:, t])
+                    pyro.sample(f"stop_{t}", dist.Bernoulli(logits=out[:, SIZE]), obs=stops(lengths, t))
 
 
-def test_generated_fractions_are_refused() -> None:
-    def program(x: Any = None, num_sequences: int | None = None) -> Any:
-        if num_sequences is not None:
-            return torch.full((num_sequences, 1), 0.5)
-        with pyro.plate("sequences", len(x)):
-            return pyro.factor("any", (x != -1).sum(1).double())
+def test_a_neural_model() -> None:
+    module = NextSymbol()
+    model = as_model(module, DATA)
+    with torch.no_grad():
+        for x, value in zip(DATA.to_lists(), model.log_joint(DATA).tolist(), strict=True):
+            assert value == pytest.approx(_loop_log_prob(module, x), abs=1e-10)
+    assert len(pyro.get_param_store()) == 0
 
-    model = as_model(program, DATA)
-    assert model.can_draw
-    with pytest.raises(ValueError, match=r"expected codes and lengths from the program, found 0\.5; generate integers"):
-        model.draw(2)
+
+def _loop_log_prob(module: NextSymbol, x: list[Any]) -> float:
+    state, total = torch.zeros(8, dtype=torch.double), 0.0
+    for t, symbol in enumerate(x):
+        out = module.head(state)
+        total += float(out[:SIZE].log_softmax(0)[symbol])
+        total += float(torch.nn.functional.logsigmoid(out[SIZE] if t == len(x) - 1 else -out[SIZE]))
+        state = module.cell(torch.eye(SIZE, dtype=torch.double)[symbol], state)
+    return total
+
+
+def hard_coded_batch_size(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(DATA)):
+        chain_steps(sequences + torch.zeros(len(DATA), 1, dtype=torch.long), lengths)
+
+
+MISTAKES: list[tuple[Callable[..., Any], str]] = [
+    (hard_coded_batch_size, "the program runs on all 5 sequences, but not on a few of them: a batch size seems to be"),
+]
+
+
+@pytest.mark.parametrize(("program", "message"), MISTAKES, ids=[program.__name__ for program, _ in MISTAKES])
+def test_mistake_is_named(program: Callable[..., Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        as_model(program, DATA)
+
+
+def test_other_values_of_the_parameters() -> None:
+    first = VectorizedProgram(bayesian, DATA, point(0))
+    second = first.at(point(1))
+    torch.testing.assert_close(first.log_joint(DATA), chain(point(0)).log_joint(DATA))
+    torch.testing.assert_close(second.log_joint(DATA), chain(point(1)).log_joint(DATA))
+    mixed = first.at({"moves": point(1)["moves"]})  # the other values stay
+    expected = chain({"initial": point(0)["initial"], "moves": point(1)["moves"]})
+    torch.testing.assert_close(mixed.log_joint(DATA), expected.log_joint(DATA))
+    with isolated(validate=False):
+        scored = first.score(point(1), DATA.tokens, DATA.lengths)
+    torch.testing.assert_close(scored, second.log_joint(DATA))
+
+
+def test_other_values_have_an_empty_sequence_of_their_own() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        rate = pyro.sample("rate", dist.Exponential(torch.tensor(1.0).double()))
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("length", dist.Poisson(rate), obs=lengths.double())
+
+    empty = Sequences.of([[]], SIZE)
+    first = VectorizedProgram(program, DATA, {"rate": torch.tensor(2.0).double()})
+    assert first.log_joint(empty).tolist() == pytest.approx([-2.0])
+    assert first.at({"rate": torch.tensor(3.0).double()}).log_joint(empty).tolist() == pytest.approx([-3.0])
+    assert first.log_joint(empty).tolist() == pytest.approx([-2.0])
+
+
+def test_a_program_that_generates_nothing_cannot_be_drawn() -> None:
+    model = VectorizedProgram(programs.chain_backwards, DATA)
+    assert not model.can_draw
+    message = "expected a model that can be sampled, found VectorizedProgram, which cannot; let a program draw"
+    with pytest.raises(ValueError, match=message):
+        model.draw(3)
+    assert VectorizedProgram(programs.chain_with_stop, DATA).can_draw
+
+
+def test_sites_that_make_sequences_impossible_are_named() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", torch.where(lengths > 3, -torch.inf, 0.0))
+            pyro.factor("start", torch.where(sequences[:, 0] == 2, -torch.inf, 0.0))
+
+    model = VectorizedProgram(program, DATA)
+    assert model.impossible_sites(DATA) == ["length", "start", "", "", "length, start"]
+
+
+def test_a_site_is_to_blame_only_if_it_is_impossible_in_all_hidden_states() -> None:
+    emission = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]], dtype=torch.double).log()
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            z = pyro.sample("z", dist.Bernoulli(torch.tensor(0.5).double()), infer={"enumerate": "parallel"}).long()
+            pyro.factor("first", emission[z, sequences[:, 0]])
+
+    model = VectorizedProgram(program, Sequences.of([[0], [0], [1]], SIZE))
+    assert model.impossible_sites(Sequences.of([[1], [2]], SIZE)) == ["", "first"]
+
+
+def test_another_alphabet_is_refused() -> None:
+    with pytest.raises(ValueError, match="the model's 3 symbols, found an alphabet of 4"):
+        VectorizedProgram(programs.chain_with_stop, DATA).log_joint(Sequences.of([[0]], 4))

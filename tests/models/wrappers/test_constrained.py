@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Models conditioned on a set of permitted sequences, against enumeration."""
+
 from __future__ import annotations
 
 from itertools import product
@@ -6,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from example_models import Unsampled, walk
+from example_models import Unsampled, bounded_chain, random_entries, small_mrf, walk
 from scipy.stats import chisquare
 from torch import Tensor
 
@@ -15,7 +17,7 @@ from pyro_ksd.edits.splices import Edits
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import ContiguousKernel, LengthKernel, StartKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
-from pyro_ksd.models import LinearChainMRF, MarkovSequence, SequenceDistribution, SequenceModel
+from pyro_ksd.models import LinearChainMRF, SequenceDistribution, SequenceModel
 from pyro_ksd.models.wrappers.constrained import ConstrainedModel, constrain
 from pyro_ksd.models.wrappers.sampler import with_sampler
 from pyro_ksd.sequences.container import Sequences
@@ -26,21 +28,9 @@ from pyro_ksd.stein.views import View, default_views
 SIZE, LONGEST = 3, 4
 
 
-def random(*shape: int) -> Tensor:
-    return torch.rand(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(sum(shape)))
-
-
-def bounded_chain() -> MarkovSequence:
-    """A chain that stops for certain after three symbols."""
-    table = random(*[SIZE + 1] * 4)
-    table[(SIZE,) * 4] = 0.0  # never empty
-    table[:SIZE, :SIZE, :SIZE] = torch.eye(SIZE + 1, dtype=torch.double)[SIZE]
-    return MarkovSequence(table / table.sum(-1, keepdim=True), order=3, max_length=3)
-
-
 MODELS: dict[str, SequenceDistribution] = {
-    "MRF": LinearChainMRF(random(SIZE, SIZE), random(SIZE), random(LONGEST + 1)),
-    "MRF with a ban": LinearChainMRF(random(SIZE, SIZE).fill_diagonal_(-torch.inf), max_length=LONGEST),
+    "MRF": small_mrf(SIZE, LONGEST),
+    "MRF with a ban": LinearChainMRF(random_entries(SIZE, SIZE).fill_diagonal_(-torch.inf), max_length=LONGEST),
     "chain": bounded_chain(),
 }
 
@@ -63,6 +53,7 @@ SETS = {
     "length": (at_most_2_long, lambda x: len(x) <= 2),
     "alike": (starts_and_ends_alike, lambda x: x[:1] == x[-1:]),
 }
+
 LISTS = [x for length in range(LONGEST + 1) for x in product(range(SIZE), repeat=length)]
 SPACE = Sequences.of(LISTS, SIZE)
 
@@ -156,40 +147,6 @@ def test_rejection_draws_from_the_conditional_law(name: str, chosen: str) -> Non
     assert chisquare(counts[p > 0], 5_000 * p[p > 0]).pvalue > 1e-3
 
 
-def test_rejection_adapts_its_batches() -> None:
-    class Counting(Unsampled):
-        calls: list[int] = []  # noqa: RUF012
-
-        def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
-            self.calls.append(num_sequences)
-            return MODELS["chain"].draw(num_sequences, generator)
-
-    rare = constrain(Counting(MODELS["chain"]), lambda x: (x.lengths == 3) & (x.tokens[:, :3].sum(1) == 6))
-    assert rare.can_draw
-    assert len(rare.draw(100, torch.Generator().manual_seed(0))) == 100
-    share = float(MODELS["chain"].log_joint(Sequences.of([[2, 2, 2]], SIZE)).exp())
-    assert share < 0.05
-    assert len(Counting.calls) < 10
-    assert sum(Counting.calls) < 2 * 100 / share
-
-
-def test_rejection_gives_up() -> None:
-    calls = 0
-
-    def never(x: Sequences) -> Tensor:
-        nonlocal calls
-        calls += len(x)
-        return torch.zeros(len(x), dtype=torch.bool)
-
-    model = constrain(MODELS["chain"], never, max_proposals=5_000)
-    assert model.can_draw
-    with pytest.raises(ValueError, match=r"expected 3 sequences .* found that 0 of 5000 proposals .* pass a sampler"):
-        model.draw(3)
-    assert calls == 5_000
-    with pytest.raises(ValueError, match=r"max_proposals: expected an integer of at least 1, found 0"):
-        constrain(MODELS["chain"], never, max_proposals=0)
-
-
 def test_seeds() -> None:
     model = constrain(MODELS["MRF"], ends_with_2)
     assert model.can_draw
@@ -260,35 +217,29 @@ def test_a_bad_predicate(predicate: Any, found: str) -> None:
         model.log_ratio(data, zs().edits(data))
 
 
-def test_with_sampler_replaces_the_sampler_and_nothing_else() -> None:
-    inner, data = MODELS["MRF"], Sequences.of([[0, 1], [2]], SIZE)
-    asked: list[Any] = []
+def test_draws_are_those_of_the_model_within_that_lie_in_the_set() -> None:
+    class Cycle(Unsampled):
+        """Draws the whole space again and again."""
 
-    def sampler(num_sequences: int, generator: torch.Generator) -> Sequences:
-        asked.append((num_sequences, generator))
-        return data
+        def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+            return SPACE[torch.arange(num_sequences) % len(SPACE)]
 
-    model, generator, edits = with_sampler(inner, sampler), torch.Generator(), zs().edits(data)
-    assert model.draw(2, generator) is data
-    assert asked == [(2, generator)]
-    assert model.alphabet_size == SIZE
-    assert torch.equal(model.log_joint(data), inner.log_joint(data))
-    assert torch.equal(model.log_ratio(data, edits), inner.log_ratio(data, edits))
+    model = constrain(Cycle(MODELS["MRF"]), ends_with_2)
+    assert model.can_draw
+    inside = [list(x) for x in LISTS if x[-1:] == (2,)]
+    assert model.draw(len(inside)).to_lists() == inside
+    without = constrain(Unsampled(MODELS["MRF"]), ends_with_2)
+    with pytest.raises(ValueError, match="expected a model that can be sampled, found Unsampled"):
+        without.draw(3)
+    with pytest.raises(ValueError, match="num_sequences: expected an integer of at least 1, found 0"):
+        model.draw(0)
 
 
-@pytest.mark.parametrize(
-    ("drawn", "number", "message"),
-    [
-        ([[0], [1]], 2, "sampler: expected Sequences, found list; convert with"),
-        (
-            Sequences.of([[0]], SIZE),
-            2,
-            "sampler: expected 2 sequences over the model's 3 symbols, found 1 over 3; give",
-        ),
-        (Sequences.of([[0]], 2), 1, "sampler: expected 1 sequences over the model's 3 symbols, found 1 over 2; give"),
-        (Sequences.of([[0]], SIZE), 0, "num_sequences: expected an integer of at least 1, found 0"),
-    ],
-)
-def test_a_bad_sampler(drawn: Any, number: int, message: str) -> None:
+def test_check_of_data_outside_the_set() -> None:
+    model = constrain(MODELS["MRF"], ends_with_2)
+    model.check_data(Sequences.of([[0, 2], [2]], SIZE))
+    data = Sequences.of([[2, 0], [0, 2], [], [1], [0, 0]], SIZE)
+    message = r"found 4 of 5 sequences outside: sequence 0, \[2, 0\]; sequence 2, \[\]; sequence 3, \[1\]; ...; leave"
     with pytest.raises(ValueError, match=message):
-        with_sampler(MODELS["MRF"], lambda n, g: drawn).draw(number)
+        model.check_data(data)
+    assert model.contains(data).tolist() == [False, True, False, False, False]

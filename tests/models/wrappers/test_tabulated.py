@@ -9,6 +9,7 @@ import pyro
 import pyro_programs as programs
 import pytest
 import torch
+from example_models import Unsampled
 from pyro import poutine
 from pyro_programs import SIZE
 from torch import Tensor
@@ -107,7 +108,7 @@ def test_the_table_is_local_for_models_of_the_package_too() -> None:
 
 @pytest.mark.parametrize("order", [0, -1, 1.0, True])
 def test_order_is_a_number(order: Any) -> None:
-    with pytest.raises(ValueError, match="order: expected a number of at least 1, found"):
+    with pytest.raises(ValueError, match="order: expected an integer of at least 1, found"):
         TabulatedModel(programs.CHAIN, order, DATA)
 
 
@@ -116,3 +117,38 @@ def test_order_keeps_the_draws_of_the_program() -> None:
     plain = as_model(programs.chain_with_stop, DATA)
     drawn = [m.draw(50, torch.Generator().manual_seed(3)) for m in (model, plain)]  # type: ignore[attr-defined]
     assert torch.equal(drawn[0].tokens, drawn[1].tokens)
+
+
+def test_table_draws_through_the_model_within() -> None:
+    model = TabulatedModel(programs.CHAIN, 1, DATA)
+    assert model.can_draw
+    expected = programs.CHAIN.draw(30, torch.Generator().manual_seed(2)).to_lists()
+    assert model.draw(30, torch.Generator().manual_seed(2)).to_lists() == expected
+    without = TabulatedModel(Unsampled(programs.CHAIN), 1, DATA)
+    assert without.is_local
+    assert not without.can_draw
+    with pytest.raises(ValueError, match="expected a model that can be sampled, found Unsampled"):
+        without.draw(3)
+
+
+def test_without_data_the_order_is_taken_on_trust() -> None:
+    model = TabulatedModel(as_model(programs.second_order, DATA), 1)
+    assert model.is_local
+    short = Sequences.of([[0], [1, 2]], SIZE)  # what the table is made of
+    torch.testing.assert_close(model.log_joint(short), as_model(programs.second_order, DATA).log_joint(short))
+    assert not torch.allclose(model.log_joint(DATA), as_model(programs.second_order, DATA).log_joint(DATA))
+
+
+def test_the_model_within_is_asked_only_for_the_table() -> None:
+    class Counted(Unsampled):
+        asked: list[int] = []  # noqa: RUF012
+
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            self.asked.append(len(sequences))
+            return super().log_joint(sequences)
+
+    model = TabulatedModel(Counted(programs.CHAIN), 1)
+    assert Counted.asked == [1 + SIZE + SIZE**2]
+    model.log_joint(DATA)
+    model.log_ratio(DATA, EDITS)
+    assert len(Counted.asked) == 1

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The views to look at, by name and as objects."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from example_models import Unsampled, walk
+
+from pyro_ksd import View, ksd_check
+from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
+from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
+from pyro_ksd.kernels import ContiguousKernel
+from pyro_ksd.stein.balancing import mpf
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.views import default_views
+
+DATA = walk(hold=0.5).draw(12, torch.Generator().manual_seed(0))
+
+
+def test_views_may_be_named() -> None:
+    one = ksd_check(walk(), DATA, views=["length", "content-2"], num_bootstrap=5, progress=False)
+    assert one["ksd"]["view"].values.tolist() == ["length", "content-2"]
+    own = View("mine", ZanellaOperator(), ContiguousKernel(1, 2))
+    two = ksd_check(walk(), DATA, views=[own, "start"], balancing="mpf", num_bootstrap=5, progress=False)
+    assert two["ksd"]["view"].values.tolist() == ["mine", "start"]
+    assert {"00", "0"} <= set(two["ksd_ngram"]["label"].values.tolist())
+
+
+def test_longer_runs_have_names_too() -> None:
+    check = ksd_check(walk(), DATA, views=["content-1", "content-4"], num_bootstrap=5, progress=False)
+    assert check["ksd"]["meaning"].values.tolist() == ["single symbols", "runs of 4 symbols"]
+    for name in ("content-0", "content-100", "content", "content-2a"):
+        with pytest.raises(ValueError, match=r"content-4 and so on, or View objects, found \["):
+            ksd_check(walk(), DATA, views=name, num_bootstrap=5, progress=False)
+
+
+class Suited(Unsampled):
+    """A walk that states which edits suit it."""
+
+    def __init__(self, around: Neighborhood | None) -> None:
+        super().__init__(walk())
+        self.around = around
+
+    @property
+    def default_neighborhood(self) -> Neighborhood | None:
+        return self.around
+
+
+def after(neighborhood: Neighborhood) -> set[tuple[int, tuple[int, ...]]]:
+    """The row and the result of each edit of the data."""
+    edits = neighborhood.edits(DATA)
+    results = map(tuple, edits.apply(DATA).to_lists())
+    return set(zip(edits.owner.tolist(), results, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("stated", "around", "tail"),
+    [
+        ([None], zs(), zs(1)),
+        ([None, None], zs(), zs(1)),
+        ([None, BeforeEnd(zs())], BeforeEnd(zs()), BeforeEnd(zs(1))),
+        ([BeforeEnd(zs()), BeforeEnd(zs())], BeforeEnd(zs()), BeforeEnd(zs(1))),
+        ([Substitutions(2), None, BeforeEnd(zs())], Substitutions(2) | BeforeEnd(zs()), zs(1) | BeforeEnd(zs(1))),
+    ],
+)
+def test_edits_are_those_that_suit_the_models(
+    stated: list[Neighborhood | None], around: Neighborhood, tail: Neighborhood
+) -> None:
+    for order in (stated, stated[::-1]):
+        views = chosen_views(None, None, None, [Suited(own) for own in order], lengths=True)
+        assert [view.name for view in views] == [view.name for view in default_views()]
+        assert after(views[0].operator.neighborhood) == after(around)
+        assert after(views[-1].operator.neighborhood) == after(tail)
+    given = chosen_views(None, Substitutions(), None, [Suited(own) for own in stated], lengths=True)
+    assert after(given[0].operator.neighborhood) == after(Substitutions())  # what the user asks for comes first
+
+
+def test_names_and_own_views_keep_their_order() -> None:
+    own = View("mine", ZanellaOperator(), ContiguousKernel(1, 2))
+    models = [walk()]
+    assert chosen_views(own, None, None, models, lengths=True) == [own]
+    assert [view.name for view in chosen_views("start", None, None, models, lengths=True)] == ["start"]
+    mixed = chosen_views(["content-5", own, "length"], None, "mpf", models, lengths=True)
+    assert [view.name for view in mixed] == ["content-5", "mine", "length"]
+    assert mixed[1] is own
+    assert {view.operator.balancing for view in (mixed[0], mixed[2])} == {mpf}  # type: ignore[attr-defined]
+    for arguments in ((Substitutions(), None), (None, "mpf")):
+        with pytest.raises(ValueError, match="neighborhood= and balancing= belong to the default views"):
+            chosen_views([own], *arguments, models, lengths=True)  # type: ignore[arg-type]
+
+
+def test_without_probabilities_of_lengths_there_are_only_substitutions() -> None:
+    with pytest.warns(UserWarning, match="^model 'a': the model gives no probability to lengths"):
+        views = chosen_views(None, None, None, [walk()], lengths=False, subject="model 'a': ")
+    assert [view.name for view in views] == ["content-1", "content-2", "content-3", "start"]
+    assert kinds_of_edits(views) == "substitution"
+    check_keeps_length(views, DATA)
+    given = chosen_views(None, Substitutions(1), None, [walk()], lengths=False)  # no warning
+    check_keeps_length(given, DATA)
+    with pytest.raises(ValueError, match="view 'content-1': found edits that change the length, but the model gives"):
+        check_keeps_length(chosen_views(None, zs(), None, [walk()], lengths=False), DATA)
+    with pytest.raises(ValueError, match=r"views: expected names out of .*'start'\], .* found \['length'\]"):
+        chosen_views("length", Substitutions(), None, [walk()], lengths=False)
+
+
+def test_kinds_of_edits_are_told_once() -> None:
+    assert kinds_of_edits(default_views()) == "deletion, insertion, substitution"
+    assert kinds_of_edits(default_views(Substitutions())[:1]) == "substitution"

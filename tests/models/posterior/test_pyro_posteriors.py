@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Posterior draws in all the forms in which Pyro gives them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import torch
+from bayesian_chain import bayesian, many
+from pyro.infer import MCMC, NUTS, Predictive
+from pyro.infer.autoguide import AutoNormal
+from pyro_programs import FEW_SEQUENCES as DATA
+from torch import Tensor
+
+from pyro_ksd.models.posterior.pyro_posteriors import chained_draws, divergences, posterior_draws
+
+ARGUMENTS = (DATA.tokens, DATA.lengths)
+SHAPES = {"initial": torch.Size([3]), "moves": torch.Size([3, 3])}
+
+
+def test_draws_from_mcmc_in_all_forms() -> None:
+    mcmc = MCMC(NUTS(bayesian, jit_compile=False), num_samples=3, warmup_steps=2, disable_progbar=True)
+    mcmc.run(*ARGUMENTS)
+    from_object = posterior_draws(mcmc, SHAPES)
+    from_dict = posterior_draws(mcmc.get_samples(), SHAPES)
+    from_chains = posterior_draws(mcmc.get_samples(group_by_chain=True), SHAPES)
+    for name in SHAPES:
+        assert from_object[name].shape == (1, 3, *SHAPES[name])
+        assert torch.equal(from_object[name], from_dict[name])
+        assert torch.equal(from_object[name], from_chains[name])
+
+
+def test_draws_from_a_guide_and_from_predictive() -> None:
+    guide = AutoNormal(bayesian)
+    guide(*ARGUMENTS)
+    state = torch.get_rng_state()
+    draws = posterior_draws(guide, SHAPES, *ARGUMENTS, num_draws=7)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert draws["moves"].shape == (1, 7, 3, 3)
+    again = posterior_draws(Predictive(bayesian, guide=guide, num_samples=7), SHAPES, *ARGUMENTS)
+    assert again["moves"].shape == (1, 7, 3, 3)
+    torch.testing.assert_close(draws["moves"].sum(-1), torch.ones(1, 7, 3, dtype=torch.double))
+
+
+def test_singleton_dimensions_of_predictive_go() -> None:
+    values = {"initial": torch.rand(5, 1, 3), "moves": torch.rand(5, 1, 3, 3)}
+    assert posterior_draws(values, SHAPES)["initial"].shape == (1, 5, 3)
+    chains = {name: value.expand(2, *value.shape).squeeze(2) for name, value in values.items()}
+    assert posterior_draws(chains, SHAPES)["initial"].shape == (2, 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"initial": torch.rand(5, 4)}, "site 'initial' has draws of shape [5, 4], expected [draws, 3] or [chains, dr"),
+        ({"speed": torch.rand(5)}, "the program has no global site ['speed'], expected some of ['initial', 'moves']"),
+        (many(2) | {"initial": torch.rand(3, 3)}, "chains and draws for all sites, found {'initial': [1, 3], 'mov"),
+        (3, "posterior: expected draws by name, an MCMC object, a Predictive or a guide, found int"),
+    ],
+)
+def test_wrong_draws(source: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        posterior_draws(source, SHAPES)
+
+
+def run_mcmc(num_chains: int = 1) -> MCMC:
+    kernel = NUTS(bayesian, jit_compile=False)
+    mcmc = MCMC(kernel, num_samples=3, warmup_steps=2, num_chains=num_chains, disable_progbar=True)
+    mcmc.run(*ARGUMENTS)
+    return mcmc
+
+
+def test_mcmc_before_its_run_is_refused() -> None:
+    mcmc = MCMC(NUTS(bayesian), num_samples=3, disable_progbar=True)
+    for call in (lambda: posterior_draws(mcmc, SHAPES), lambda: chained_draws(mcmc)):
+        with pytest.raises(
+            ValueError, match=r"an MCMC object after its run, found no draws; call mcmc.run\(...\) first"
+        ):
+            call()
+
+
+def test_chained_draws_of_mcmc_and_of_what_predicts_from_it() -> None:
+    mcmc = run_mcmc()
+    expected = mcmc.get_samples(group_by_chain=True)
+    for source, options in (
+        (mcmc, {}),
+        (mcmc.get_samples(), {}),
+        (Predictive(bayesian, posterior_samples=mcmc.get_samples()), {}),
+        (expected, {"group_by_chain": True}),
+    ):
+        found = chained_draws(source, **options)
+        assert found["moves"].shape == (1, 3, 3, 3)
+        assert found["moves"].equal(expected["moves"])
+
+
+def test_chained_draws_of_a_guide_have_its_latent_sites_alone() -> None:
+    guide = AutoNormal(bayesian)
+    guide(*ARGUMENTS)
+    state = torch.get_rng_state()
+    found = chained_draws(guide, *ARGUMENTS, num_draws=6)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert {name: value.shape for name, value in found.items()} == {"initial": (1, 6, 3), "moves": (1, 6, 3, 3)}
+    again = chained_draws(Predictive(bayesian, guide=guide, num_samples=4), *ARGUMENTS)
+    assert again["initial"].shape == (1, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [
+        ({"a": torch.rand(4), "b": torch.rand(5)}, {}),
+        ({"a": torch.rand(2, 4), "b": torch.rand(2, 5)}, {"group_by_chain": True}),
+        ({"a": torch.rand(4)}, {"group_by_chain": True}),
+    ],
+)
+def test_chained_draws_that_differ_in_number_are_refused(values: dict[str, Tensor], options: dict[str, bool]) -> None:
+    with pytest.raises(ValueError, match="expected the same number of chains and draws for all sites, found"):
+        chained_draws(values, **options)
+
+
+def test_divergences() -> None:
+    mcmc = run_mcmc()
+    mcmc._diagnostics[0]["divergences"] = [0, 2]
+    found = divergences(mcmc)
+    assert found is not None
+    assert found.tolist() == [[True, False, True]]
+    del mcmc._diagnostics[0]["divergences"]
+    assert divergences(mcmc) is None
+    assert divergences(many()) is None
+    assert divergences(AutoNormal(bayesian)) is None

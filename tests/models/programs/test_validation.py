@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that do not score each sequence by itself, and what users are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyro
+import pyro.distributions as dist
+import pyro_programs as programs
+import pytest
+import torch
+from pyro import poutine
+from pyro_programs import EXAMPLES, INITIAL, SIZE, bernoulli, chain_steps, stops
+from pyro_programs import FEW_SEQUENCES as DATA
+from torch import Tensor
+
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.programs.validation import check_program
+from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.sequences.container import Sequences
+
+
+def factor_summed_over_the_batch(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        chain_steps(sequences, lengths)
+        pyro.factor("taste", sequences.sum().double())
+
+
+def missing_mask(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"stop_{t}", bernoulli(), obs=stops(lengths, t))
+
+
+def ignores_lengths(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
+
+
+def padding_is_no_symbol(x: Tensor) -> None:
+    with pyro.plate("sequences", len(x)):
+        for t in range(x.shape[1]):
+            pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=x[:, t])
+
+
+def unknown_symbols(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"x_{t}", dist.Categorical(torch.ones(2) / 2), obs=sequences[:, t])
+
+
+MISTAKES: list[tuple[Callable[..., Any], str]] = [
+    (factor_summed_over_the_batch, "log-joint of a sequence changes with the other sequences of the batch"),
+    (missing_mask, "log-joint of a sequence changes with the padding after its end"),
+    (ignores_lengths, "expected steps t >= lengths to count nothing: put them under poutine.mask(mask=t < lengths)"),
+    (padding_is_no_symbol, "filled with -1 after the ends: a value that is no symbol"),
+    (unknown_symbols, "the program does not score the data: site 'x_0': Expected value argument"),
+]
+
+
+@pytest.mark.parametrize(("program", "message"), MISTAKES, ids=[program.__name__ for program, _ in MISTAKES])
+def test_mistake_is_named(program: Callable[..., Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        as_model(program, DATA)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_right_programs_pass(name: str) -> None:
+    check_program(VectorizedProgram(EXAMPLES[name].program, DATA), DATA)
+
+
+def test_mistakes_in_a_factor_are_told_apart() -> None:
+    def program(sequences: Tensor, lengths: Tensor, mistake: str) -> None:
+        width = sequences.shape[1]
+        inside = torch.arange(width) < lengths[:, None]
+        terms = {
+            "none": (sequences * inside).sum(1),
+            "padding": sequences.sum(1),
+            "width": lengths + width,
+            "mates": (sequences * inside).sum().expand(len(lengths)),
+        }
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("score", -terms[mistake].double())
+
+    for mistake, message in (
+        ("padding", "changes with the padding after its end"),
+        ("width", "changes with the padding after its end"),
+        ("mates", "changes with the other sequences of the batch"),
+    ):
+        wrong = VectorizedProgram(lambda sequences, lengths, m=mistake: program(sequences, lengths, m), DATA)
+        with pytest.raises(ValueError, match=message):
+            check_program(wrong, DATA)
+    right = VectorizedProgram(lambda sequences, lengths: program(sequences, lengths, "none"), DATA)
+    check_program(right, DATA)
+
+
+def test_only_short_beginnings_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = Sequences.of(torch.randint(SIZE, (50, 400)), SIZE)
+    model = VectorizedProgram(programs.chain_with_stop, DATA)
+    sizes: list[torch.Size] = []
+    inner = VectorizedProgram.run
+
+    def run(self: VectorizedProgram, tokens: Tensor, lengths: Tensor, *, validate: bool = False) -> Tensor:
+        sizes.append(tokens.shape)
+        return inner(self, tokens, lengths, validate=validate)
+
+    monkeypatch.setattr(VectorizedProgram, "run", run)
+    check_program(model, long)
+    assert sizes == [(4, 6), (2, 6), (4, 9)]

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that give probabilities to lengths, and models that do not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+from example_models import small_mrf
+from pyro import poutine
+from pyro_programs import CHAIN, INITIAL, MOVES, SIZE, chain_with_stop, length_first, mrf_by_steps
+from pyro_programs import FEW_SEQUENCES as DATA
+from torch import Tensor
+
+from pyro_ksd import ksd_check
+from pyro_ksd.models import IndependentSequence
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.length_distribution import has_length_distribution
+from pyro_ksd.sequences.container import Sequences
+
+
+def conditional_on_length(sequences: Tensor, lengths: Tensor) -> None:
+    """As Pyro's own HMM example: nothing says how long a sequence is."""
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                probs = INITIAL.expand(len(lengths), -1) if t == 0 else MOVES[sequences[:, t - 1]]
+                pyro.sample(f"x_{t}", dist.Categorical(probs), obs=sequences[:, t])
+
+
+def test_a_model_without_a_length_law_is_checked_by_substitutions() -> None:
+    with pytest.warns(UserWarning, match="the model gives no probability to lengths") as caught:
+        check = ksd_check(conditional_on_length, DATA, num_bootstrap=5, progress=False)
+    assert 'pyro.sample(f"stop_{t}", dist.Bernoulli(p)' in str(caught[0].message)
+    assert check["ksd"].attrs["edits"] == "substitution"
+    assert "length" not in check["ksd"]["view"].values
+
+
+def test_a_model_without_a_length_law_refuses_insertions() -> None:
+    from pyro_ksd.edits.neighborhoods import Substitutions, zs
+
+    with pytest.raises(ValueError, match="view 'content-1': found edits that change the length, but the model"):
+        ksd_check(conditional_on_length, DATA, neighborhood=zs(), num_bootstrap=5, progress=False)
+    ksd_check(conditional_on_length, DATA, neighborhood=Substitutions(2), num_bootstrap=5, progress=False)
+
+
+@pytest.mark.parametrize("cost", [0.0, 0.5, 1.5])
+def test_a_score_without_a_finite_sum_is_checked_given_the_lengths(cost: float) -> None:
+    """All sequences of a length together have the score ``(3 exp(-cost))^length``, which falls if cost > log 3."""
+
+    def score(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", -cost * lengths)
+
+    if cost > math.log(SIZE):
+        check = ksd_check(score, DATA, num_bootstrap=5, progress=False)
+    else:
+        with pytest.warns(UserWarning, match="the model gives no probability to lengths") as caught:
+            check = ksd_check(score, DATA, num_bootstrap=5, progress=False)
+        assert 'pyro.factor("length", -cost * lengths)' in str(caught[0].message)
+    assert ("length" in check["ksd"]["view"].values) == (cost > math.log(SIZE))
+
+
+def uniform_up_to_40(sequences: Tensor, lengths: Tensor) -> None:
+    """All lengths up to 40 are equally probable: no law of the length, it seems, until sequences get too long."""
+    with pyro.plate("sequences", len(lengths)):
+        pyro.factor("length", torch.where((lengths >= 1) & (lengths <= 40), 0.0, -torch.inf))
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
+
+
+def test_a_uniform_law_of_the_length_is_a_law() -> None:
+    check = ksd_check(uniform_up_to_40, DATA, num_bootstrap=5, progress=False)
+    assert check["ksd"].attrs["edits"] == "deletion, insertion, substitution"
+
+
+def hmm_given_lengths(sequences: Tensor, lengths: Tensor) -> None:
+    """The layout of Pyro's own HMM example."""
+    with pyro.plate("sequences", len(lengths), dim=-1):
+        z: Any = 0
+        for t in pyro.markov(range(int(lengths.max()))):
+            with poutine.mask(mask=(t < lengths)):
+                moves = torch.tensor([[0.9, 0.1], [0.3, 0.7]], dtype=torch.double)
+                z = pyro.sample(f"z_{t}", dist.Categorical(moves[z]), infer={"enumerate": "parallel"})
+                emission = torch.stack([INITIAL, INITIAL.flip(0)])
+                pyro.sample(f"x_{t}", dist.Categorical(emission[z]), obs=sequences[:, t])
+
+
+def test_an_hmm_given_the_lengths_is_checked_by_substitutions() -> None:
+    with pytest.warns(UserWarning, match="the model gives no probability to lengths"):
+        check = ksd_check(hmm_given_lengths, DATA, num_bootstrap=5, progress=False)
+    assert check["ksd"].attrs["edits"] == "substitution"
+    assert list(check["ksd"]["view"].values) == ["content-1", "content-2", "content-3", "start"]
+
+
+def given_lengths_with_a_ban(sequences: Tensor, lengths: Tensor) -> None:
+    """Nothing says how long a sequence is, but 1 must not follow 1: repeating a sequence soon becomes impossible."""
+    moves = MOVES.clone().fill_diagonal_(0.0)
+    logits = (moves / moves.sum(-1, keepdim=True)).log()
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(1, sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"x_{t}", dist.Categorical(logits=logits[sequences[:, t - 1]]), obs=sequences[:, t])
+        pyro.sample("x_0", dist.Categorical(INITIAL), obs=sequences[:, 0])
+
+
+def test_a_ban_is_no_law_of_the_length() -> None:
+    data = Sequences.of([[1, 2, 0, 2, 1], [0, 1], [2]], SIZE)  # repeated, it has 1 after 1
+    with pytest.warns(UserWarning, match="the model gives no probability to lengths"):
+        ksd_check(given_lengths_with_a_ban, data, num_bootstrap=5, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (chain_with_stop, True),
+        (length_first, True),
+        (mrf_by_steps, True),
+        (uniform_up_to_40, True),
+        (conditional_on_length, False),
+        (hmm_given_lengths, False),
+    ],
+)
+def test_programs_with_and_without_a_distribution_of_the_length(program: Any, expected: bool) -> None:
+    assert has_length_distribution(as_model(program, DATA), DATA) is expected
+
+
+def test_models_of_the_package_have_a_distribution_of_the_length() -> None:
+    poisson = IndependentSequence(INITIAL, dist.Poisson(torch.tensor(30.0, dtype=torch.double)))  # grows up to 30
+    for model in (CHAIN, small_mrf(), poisson):
+        assert has_length_distribution(model, DATA)
+
+
+def test_without_a_possible_sequence_that_has_symbols_nothing_can_be_said() -> None:
+    assert has_length_distribution(as_model(conditional_on_length, DATA), Sequences.of([[], []], SIZE))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exact samples by rejection."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from example_models import Unsampled, bounded_chain
+from torch import Tensor
+
+from pyro_ksd.models.wrappers.constrained import constrain
+from pyro_ksd.models.wrappers.rejection import accepted
+from pyro_ksd.sequences.container import Sequences
+
+CHAIN = bounded_chain()
+
+
+def test_rejection_adapts_its_batches() -> None:
+    class Counting(Unsampled):
+        calls: list[int] = []  # noqa: RUF012
+
+        def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+            self.calls.append(num_sequences)
+            return CHAIN.draw(num_sequences, generator)
+
+    rare = constrain(Counting(CHAIN), lambda x: (x.lengths == 3) & (x.tokens[:, :3].sum(1) == 6))
+    assert rare.can_draw
+    assert len(rare.draw(100, torch.Generator().manual_seed(0))) == 100
+    share = float(CHAIN.log_joint(Sequences.of([[2, 2, 2]], 3)).exp())
+    assert share < 0.05
+    assert len(Counting.calls) < 10
+    assert sum(Counting.calls) < 2 * 100 / share
+
+
+def test_rejection_gives_up() -> None:
+    calls = 0
+
+    def never(x: Sequences) -> Tensor:
+        nonlocal calls
+        calls += len(x)
+        return torch.zeros(len(x), dtype=torch.bool)
+
+    model = constrain(CHAIN, never, max_proposals=5_000)
+    assert model.can_draw
+    with pytest.raises(
+        ValueError, match=r"expected 3 sequences .* found that 0 of 5000 proposals .* pass your own sampler"
+    ):
+        model.draw(3)
+    assert calls == 5_000
+    with pytest.raises(ValueError, match=r"max_proposals: expected an integer of at least 1, found 0"):
+        constrain(CHAIN, never, max_proposals=0)
+
+
+def proposals(num_sequences: int, generator: torch.Generator | None) -> Sequences:
+    return Sequences.of(torch.randint(3, (num_sequences, 1), generator=generator), 3)
+
+
+def test_the_first_proposals_inside_are_taken_in_their_order() -> None:
+    def numbered(num_sequences: int, generator: torch.Generator | None) -> Sequences:
+        begin = sum(asked)
+        asked.append(num_sequences)
+        return Sequences.of(torch.arange(begin, begin + num_sequences)[:, None] % 1000, 1000)
+
+    asked: list[int] = []
+    found = accepted(
+        numbered, lambda x: x.tokens[:, 0] % 100 == 7, 5, None, max_proposals=10_000, advice="try something else"
+    )
+    assert found.to_lists() == [[7], [107], [207], [307], [407]]
+    assert asked[0] == 128  # at least so many at once
+    assert len(asked) < 5
+
+
+def test_no_more_than_the_permitted_number_is_proposed() -> None:
+    asked: list[int] = []
+
+    def counted(num_sequences: int, generator: torch.Generator | None) -> Sequences:
+        asked.append(num_sequences)
+        return proposals(num_sequences, generator)
+
+    def never(x: Sequences) -> Tensor:
+        return torch.zeros(len(x), dtype=torch.bool)
+
+    message = "expected 2 sequences inside the set, found that 0 of 300 proposals of the model were; try something else"
+    with pytest.raises(ValueError, match=message):
+        accepted(counted, never, 2, None, max_proposals=300, advice="try something else")
+    assert sum(asked) == 300
+
+
+def test_proposals_follow_the_generator() -> None:
+    def draw(seed: int) -> list[list[object]]:
+        generator = torch.Generator().manual_seed(seed)
+        inside = accepted(proposals, lambda x: x.tokens[:, 0] > 0, 40, generator, max_proposals=1000, advice="")
+        return inside.to_lists()
+
+    assert draw(1) == draw(1) != draw(2)
+    assert {tuple(x) for x in draw(1)} == {(1,), (2,)}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pictures of null draws."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from pictures import assert_nothing_overlaps, line
+from synthetic import VIEWS, changed, made_up_check, only
+
+from pyro_ksd.plots import plot_null
+
+
+def test_null_draws_every_draw_and_the_observed_value() -> None:
+    check = made_up_check()
+    axes = plot_null(check)
+    assert len(axes) == 5
+    for ax, name in zip(axes, VIEWS, strict=True):
+        draws, ksd = check["ksd_null"]["ksd"].sel(view=name).values.ravel(), check["ksd"].to_dataset().sel(view=name)
+        heights = [bar.get_height() for bar in ax.patches]
+        assert heights == np.histogram(draws, 40)[0].tolist()
+        assert set(line(ax, "observed").get_xdata()) == {float(ksd["statistic"])}
+        assert ax.get_ylabel() == f"{name}\np = {float(ksd['p_value']):.3f}"
+        assert ax.get_xscale() == "linear"
+    assert axes[-1].get_xlabel() == "KSD² estimate"
+
+
+def test_null_of_chosen_views() -> None:
+    check = made_up_check()
+    assert [ax.get_ylabel() for ax in plot_null(check, view="start")] == ["start\np = 1.000"]
+    chosen = plot_null(check, view=["length", "content-2"])
+    assert [ax.get_ylabel() for ax in chosen] == ["length\np = 0.030", "content-2\np = 0.002"]
+
+
+@pytest.mark.parametrize("far", ["observed", "null draws", "both"])
+def test_null_stays_readable_with_values_far_out(far: str) -> None:
+    check = only(made_up_check(), "content-2")
+    draws = check["ksd_null"]["ksd"].values
+    if far != "observed":
+        draws = np.random.default_rng(0).standard_cauchy(draws.shape) ** 3
+        check = changed(check, "ksd_null", ksd=draws)
+    statistic = 0.5 if far == "null draws" else 100 * np.quantile(np.abs(draws), 0.95)
+    (ax,) = plot_null(changed(check, "ksd", statistic=[statistic]), figsize=(4.5, 2))
+    assert ax.get_xlabel() == "KSD² estimate, compressed axis"
+    assert sum(bar.get_height() for bar in ax.patches) == draws.size
+    ax.figure.draw_without_rendering()
+    (left, right), drawn = ax.get_xlim(), np.quantile(draws, [0.05, 0.95])
+    assert left < draws.min() < draws.max() < right
+    assert left < statistic < right
+    middle = np.diff(ax.transAxes.inverted().transform(ax.transData.transform([(x, 0) for x in drawn]))[:, 0])
+    assert middle > 0.15
+    assert_nothing_overlaps(ax.figure)
+
+
+def test_null_draws_without_spread() -> None:
+    check = only(made_up_check(), "content-2")
+    (ax,) = plot_null(changed(check, "ksd_null", ksd=np.ones((1, 200, 1))))
+    assert sum(bar.get_height() for bar in ax.patches) == 200
+
+
+def test_null_takes_as_many_axes_as_views() -> None:
+    check = made_up_check()
+    axes = plt.subplots(1, 2)[1]
+    assert plot_null(check, view=["start", "length"], ax=axes).tolist() == axes.tolist()
+    with pytest.raises(ValueError, match="expected ax to hold 5 axes, one for each view, found 2"):
+        plot_null(check, ax=axes)

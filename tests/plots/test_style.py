@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all pictures share: axes, legends, titles, and how symbols are written."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from pictures import BLUE as BLUE_DRAWN
+from pictures import VERMILION as VERMILION_DRAWN
+from pictures import words
+from synthetic import made_up_check
+
+from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, legend_above, points, readable, view_title, write_beside
+
+
+def test_colors_are_those_of_the_palette() -> None:
+    assert (BLUE.lower(), VERMILION.lower()) == (BLUE_DRAWN, VERMILION_DRAWN)
+
+
+def test_new_axes_stand_below_or_beside_each_other() -> None:
+    below = axes_for(None, 3, (4, 6), None, None)
+    assert [ax.get_subplotspec().rowspan.start for ax in below] == [0, 1, 2]
+    assert below[0].figure.get_size_inches().tolist() == [4, 6]
+    beside = axes_for(None, 3, (4, 6), (5, 2), {"dpi": 50, "layout": None}, in_row=True)
+    assert [ax.get_subplotspec().colspan.start for ax in beside] == [0, 1, 2]
+    assert (beside[0].figure.get_size_inches().tolist(), beside[0].figure.dpi) == ([5, 2], 50)
+    assert below[0].figure.get_layout_engine() is not None
+    assert beside[0].figure.get_layout_engine() is None
+
+
+def test_given_axes_are_taken_as_they_are() -> None:
+    _, grid = plt.subplots(2, 2)
+    found = axes_for(grid, 4, (1, 1), None, None)
+    assert found.shape == (4,)
+    assert found.tolist() == np.ravel(grid).tolist()
+    assert axes_for(grid[0, 0], 1, (1, 1), None, None).tolist() == [grid[0, 0]]
+    with pytest.raises(ValueError, match="expected ax to hold 3 axes, one for each view, found 4; leave ax out"):
+        axes_for(grid, 3, (1, 1), None, None)
+    assert len(plt.get_fignums()) == 1
+
+
+def test_points_do_not_depend_on_the_resolution() -> None:
+    sizes = []
+    for dpi in (50, 200):
+        figure = plt.figure(figsize=(4, 2), dpi=dpi)
+        sizes.append(points(figure.add_axes((0.25, 0.5, 0.5, 0.25))))
+    assert sizes == [pytest.approx((144, 36))] * 2
+
+
+def test_texts_stand_beside_their_rows() -> None:
+    _, ax = plt.subplots()
+    write_beside(ax, ["one", "two"])
+    assert words(ax) == ["one", "two"]
+    assert [text.get_position() for text in ax.texts] == [(1.015, 0), (1.015, 1)]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "seen"),
+    [
+        ("a", "a"),
+        (" ", "␣"),
+        ("a b", "a␣b"),
+        ("\n", "\\n"),
+        ("\t\x00", "\\t\\x00"),
+        ("$^\\", "$^\\"),
+        ("ß", "ß"),
+        ("", ""),
+    ],
+)
+def test_symbols_can_be_seen(symbol: str, seen: str) -> None:
+    assert readable(symbol) == seen
+
+
+@pytest.mark.parametrize(("width", "columns"), [(3, 1), (9, 2)])
+def test_a_legend_has_two_columns_where_there_is_room(width: float, columns: int) -> None:
+    _, ax = plt.subplots(figsize=(width, 3))
+    ax.plot([1], label="one")
+    ax.plot([2], label="two")
+    legend_above(ax)
+    assert ax.get_legend()._ncols == columns
+
+
+def test_a_title_has_the_view_its_p_value_and_its_meaning() -> None:
+    _, ax = plt.subplots()
+    view_title(ax, made_up_check(), "content-3")
+    assert ax.get_title(loc="left") == "content-3, p = 0.080\nruns of 3 symbols"

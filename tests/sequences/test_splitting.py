@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Splitting data at random into two parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.splitting import split
+
+
+def test_split_keeps_every_sequence_once() -> None:
+    data = ["ab", "b", "abb", "ba", "a", "bb", "aab"]
+    first, second = split(data, 0.4, seed=3)
+    assert (len(first), len(second)) == (3, 4)
+    assert sorted("".join(x) for x in first.to_lists() + second.to_lists()) == sorted(data)
+    assert first.alphabet == second.alphabet == ("a", "b")
+    again, _ = split(Sequences.of(data), 0.4, seed=3)
+    assert again.to_lists() == first.to_lists()
+    assert {tuple(map(tuple, split(data, 0.4, seed=seed)[0].to_lists())) for seed in range(5)} != {
+        tuple(map(tuple, first.to_lists()))
+    }
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0, 0.01, -1.0])
+def test_split_leaves_sequences_in_both_parts(fraction: float) -> None:
+    with pytest.raises(ValueError, match=f"leaves sequences in both parts, found {fraction} of 3"):
+        split(["a", "b", "ab"], fraction)
+
+
+def test_split_by_several_shares() -> None:
+    with pytest.raises(ValueError, match="expected a share that leaves sequences in both parts, found"):
+        split(["ab", "a"], [0.8, 0.2])  # type: ignore[arg-type]
