@@ -99,8 +99,8 @@ def ksd_check(
     the model does not fit (p = 0.008): it makes 'HTH' and 'THT' too rarely and 'TTH', 'HTT', 'THH', ... too often
     """
     check_level(level)
-    model = adapted(model)
-    sequences = as_sequences(data, model)
+    known = adapted(model)
+    sequences = as_sequences(data, known)
     if posterior is not None:
         _check_alone(parameters=parameters, sampler=sampler, refit=refit, gram=gram or None, bootstrap=bootstrap)
         draws = PosteriorModels(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order)
@@ -112,7 +112,7 @@ def ksd_check(
         ready = fit(sequences)
     else:
         ready = as_model(model, sequences, parameters=parameters, order=order, sampler=sampler)
-    lengths = isinstance(model, SequenceModel) or has_length_distribution(ready, sequences)
+    lengths = isinstance(known, SequenceModel) or has_length_distribution(ready, sequences)
     chosen = chosen_views(views, neighborhood, balancing, [ready], lengths=lengths)
     if not lengths:
         check_keeps_length(chosen, sequences[:10])

@@ -151,7 +151,7 @@ def _kind(model: SequenceModel, size: int, bootstrap: str, refitted: bool) -> Ki
         instead = draws if refitted else f"{draws}, or use bootstrap='wild'"
         raise ValueError(
             f"bootstrap: expected a model with a draw() method for the parametric bootstrap, found "
-            f"{type(model).__name__} without one; {instead}"
+            f"{model.name} without one; {instead}"
         )
     if refitted:
         return "refit"

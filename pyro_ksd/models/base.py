@@ -37,6 +37,11 @@ class SequenceModel(ABC):
     def alphabet_size(self) -> int:
         """The number of symbols ``S``."""
 
+    @property
+    def name(self) -> str:
+        """What the model is called in messages."""
+        return type(self).__name__
+
     @abstractmethod
     def log_joint(self, sequences: Sequences) -> Tensor:
         """``log p(x)`` up to a constant, ``[N]``; ``-inf`` where the model calls a sequence impossible."""
@@ -59,7 +64,7 @@ class SequenceModel(ABC):
         :param generator: of all random numbers; torch's global one if left out.
         """
         raise ValueError(
-            f"draw: expected a model that can be sampled, found {type(self).__name__}, which cannot; let a program "
+            f"draw: expected a model that can be sampled, found {self.name}, which cannot; let a program "
             "draw sequences where it is given num_sequences=, or pass a sampler: with_sampler(model, sampler)"
         )
 

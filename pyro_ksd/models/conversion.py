@@ -71,9 +71,8 @@ def _converted(model: Any, sequences: Sequences, parameters: Mapping[str, Tensor
             "posterior=, or one point, such as guide.median()"
         )
     if parameters and (isinstance(model, Distribution | SequenceModel) or not callable(model)):
-        raise ValueError(
-            f"parameters: expected a Pyro program to pass them to, found {type(model).__name__}, which has its own"
-        )
+        found = model.name if isinstance(model, SequenceModel) else type(model).__name__
+        raise ValueError(f"parameters: expected a Pyro program to pass them to, found {found}, which has its own")
     if isinstance(model, SequenceModel):
         return model
     if isinstance(model, Distribution):

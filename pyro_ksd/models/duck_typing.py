@@ -33,11 +33,33 @@ def adapted(model: Any) -> Any:
     return AdaptedModel(model)
 
 
+def required_model(model: Any) -> SequenceModel:
+    """The model, where nothing but a model will do.
+
+    :raises ValueError: for a Pyro program, and for an object that lacks one of the methods of a model.
+
+    >>> required_model(lambda: None)
+    Traceback (most recent call last):
+    ValueError: model: expected a model, or an object with alphabet_size, log_joint and log_ratio, found function; ...
+    """
+    found = adapted(model)
+    if not isinstance(found, SequenceModel):
+        raise ValueError(
+            f"model: expected a model, or an object with alphabet_size, log_joint and log_ratio, found "
+            f"{type(model).__name__}; make a model of a Pyro program with as_model(program, data)"
+        )
+    return found
+
+
 class AdaptedModel(SequenceModel):
     """An object with ``alphabet_size``, ``log_joint`` and ``log_ratio``, and what it has of the other methods."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
+
+    @property
+    def name(self) -> str:
+        return type(self._model).__name__
 
     @property
     def alphabet_size(self) -> int:

@@ -40,11 +40,11 @@ def weighted_edits(
 
 
 def edits_with_ratios(
-    model: SequenceModel | ModelBatch, neighborhood: Neighborhood, sequences: Sequences, begin: int = 0
+    model: SequenceModel | ModelBatch, neighborhood: Neighborhood, sequences: Sequences, begin: int | None = None
 ) -> tuple[Edits, Tensor]:
     """The edits around the sequences, and their log-ratios, double ``[E]``, or ``[K, E]`` for ``K`` models.
 
-    :param begin: the row of the first sequence in the data.
+    :param begin: the row of the first sequence in the data, for the error; ``None`` if they are no data.
     :raises ValueError: showing an edit to which the model gives NaN.
     """
     edits = neighborhood.edits(sequences)
@@ -52,9 +52,10 @@ def edits_with_ratios(
     if log_ratio.isnan().any():
         edit = log_ratio.isnan().nonzero()[:1, -1]
         row = int(edits.owner[edit])
+        before = sequences[row : row + 1].to_lists()[0]
+        after = edits.select(edit).apply(sequences).to_lists()[0]
+        where = f"{before} becomes" if begin is None else f"sequence {begin + row}, {before}, becomes"
         raise ValueError(
-            f"expected a log-ratio for every edit, found NaN where sequence {begin + row}, "
-            f"{sequences[row : row + 1].to_lists()[0]}, becomes {edits.select(edit).apply(sequences).to_lists()[0]}; "
-            "the model gives NaN there"
+            f"expected a log-ratio for every edit, found NaN where {where} {after}; the model gives NaN there"
         )
     return edits, log_ratio

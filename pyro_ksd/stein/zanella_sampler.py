@@ -14,7 +14,7 @@ from pyro_ksd.common.chunk_sizes import EDITS
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.neighborhoods import Neighborhood, zs
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import find_impossible
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing, as_balancing
@@ -130,7 +130,7 @@ def zanella_sample(
     check_number("num_sequences", num_sequences, least=1)
     if not (time > 0 and math.isfinite(time)):
         raise ValueError(f"time: expected a finite number above 0, found {time!r}")
-    model = adapted(model)
+    model = required_model(model)
     log_joint = _possible(model, start)
     around = neighborhood or zs()
     rate = as_balancing(balancing)

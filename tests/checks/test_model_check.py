@@ -162,5 +162,23 @@ def test_an_object_that_draws_needs_no_sampler() -> None:
 
     found = ksd_check(Drawing(walk()), DATA, num_bootstrap=5, progress=False)
     assert found["ksd"].attrs["kind"] == "parametric"
-    with pytest.raises(ValueError, match=r"expected a model with a draw\(\) method for the parametric bootstrap"):
+
+
+def test_an_object_that_cannot_draw_is_called_by_its_own_name() -> None:
+    with pytest.raises(
+        ValueError, match=r"expected a model with a draw\(\) method .*, found CountingObject without one"
+    ):
         ksd_check(CountingObject(walk()), DATA, bootstrap="parametric", progress=False)
+
+
+def test_a_refit_gets_the_very_object_of_the_user() -> None:
+    mine = CountingObject(walk())
+    seen: list[object] = []
+
+    def refit(model: object, sequences: Sequences) -> object:
+        seen.append(model)
+        return mine
+
+    ksd_check(mine, DATA, refit=refit, sampler=walk().draw, num_bootstrap=3, progress=False)
+    assert len(seen) == 4
+    assert all(model is mine for model in seen)

@@ -149,6 +149,22 @@ def test_comparison() -> None:
         ksd_compare({"a": ParticularDuck(), "b": CHAIN}, Sequences.of([[0] * 31, [1], [0]], SIZE), progress=False)
 
 
+def test_whether_an_object_has_a_distribution_of_the_length_is_not_asked() -> None:
+    """As for models with the base class: only programs are asked."""
+
+    class Flat(Duck):
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            return torch.zeros(len(sequences), dtype=torch.double)
+
+        def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+            return torch.zeros(len(edits), dtype=torch.double)
+
+    check = ksd_check(Flat(), DATA, **OPTIONS)
+    assert check["ksd"].attrs["edits"] == "deletion, insertion, substitution"
+    found = ksd_compare({"flat": Flat(), "chain": CHAIN}, DATA, progress=False)["ksd_compare"]
+    assert "length" in found["view"].values
+
+
 def test_with_sampler() -> None:
     model = with_sampler(Duck(), CHAIN.draw)  # type: ignore[arg-type]
     assert isinstance(model.model, AdaptedModel)

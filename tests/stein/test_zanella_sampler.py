@@ -243,6 +243,6 @@ def test_a_model_that_gives_nan() -> None:
             return ratio.masked_fill(edits.new_lengths(sequences.lengths) == 3, torch.nan)
 
     start = Sequences.of([[0], [0, 0]], SIZE)
-    message = r"found NaN where sequence 1, \[0, 0\], becomes \[0, 0, 0\]; the model gives NaN there"
+    message = r"found NaN where \[0, 0\] becomes \[0, 0, 0\]; the model gives NaN there"
     with pytest.raises(ValueError, match=message):
         zanella_sample(Broken(MODEL), 2, start=start, time=1.0, progress=False)

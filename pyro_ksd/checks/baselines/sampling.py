@@ -40,7 +40,7 @@ def sampleable(
     ready = as_model(model, sequences, parameters=parameters, sampler=sampler)
     if not ready.can_draw:
         raise ValueError(
-            f"model: expected one that can be sampled, found {type(ready).__name__}, which cannot; pass sampler=, a "
+            f"model: expected one that can be sampled, found {ready.name}, which cannot; pass sampler=, a "
             "function of the number of sequences and a generator, or give a program the argument num_sequences"
         )
     check_alphabet_size(ready, sequences)

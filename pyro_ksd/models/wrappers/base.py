@@ -9,7 +9,7 @@ from torch import Tensor
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -20,7 +20,11 @@ class ModelWrapper(SequenceModel):
     """
 
     def __init__(self, model: SequenceModel) -> None:
-        self.model: SequenceModel = adapted(model)
+        self.model = required_model(model)
+
+    @property
+    def name(self) -> str:
+        return self.model.name
 
     @property
     def alphabet_size(self) -> int:
