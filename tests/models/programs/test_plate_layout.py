@@ -127,10 +127,11 @@ def test_a_plate_that_has_the_number_of_sequences_by_chance_is_told_from_theirs(
 def test_sites_of_a_trace() -> None:
     def program(sequences: Tensor, lengths: Tensor) -> None:
         pyro.param("weight", torch.ones(1))
-        pyro.sample("prior", dist.Normal(0.0, 1.0))
+        with pyro.plate("rows", 2):
+            pyro.sample("prior", dist.Normal(0.0, 1.0))
         with pyro.plate("sequences", len(lengths)):
             pyro.sample("state", dist.Bernoulli(0.5), infer={"enumerate": "parallel"})
-            pyro.sample("first", dist.Categorical(INITIAL), obs=sequences[:, 0])
+            pyro.sample("first", dist.Categorical(INITIAL), obs=sequences[:, 0], infer={"enumerate": "parallel"})
 
     sites = dict(sample_sites(trace(program, 3)))
     assert list(sites) == ["prior", "state", "first"]

@@ -158,9 +158,11 @@ def test_isolated_programs_are_seeded_or_go_on_from_the_state_outside() -> None:
     torch.manual_seed(8)
     with isolated(validate=False):
         assert torch.equal(torch.rand(3), expected)
+    with isolated(validate=False, seed=9):
+        assert not torch.equal(torch.rand(3), expected)
+    assert torch.equal(torch.rand(3), expected)
     with isolated(validate=False, seed=8):
         assert torch.equal(torch.rand(3), expected)
-    assert torch.equal(torch.rand(3), expected)
 
 
 def test_new_parameters_are_forgotten_and_old_ones_stay_the_same_tensors() -> None:
