@@ -31,7 +31,7 @@ test: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 	@if $(BIN)/python -c "import sys; sys.exit(sys.version_info < (3, 12))"; then \
 		echo "ArviZ 1.x is in .venv itself"; \
 	elif [ -z "$(NEWER)" ]; then \
@@ -42,7 +42,7 @@ test: $(INSTALLED)
 	$(MAKE) --no-print-directory test-docs
 
 coverage: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term:skip-covered
 
 test-arviz1: $(INSTALLED) $(NEWER_INSTALLED)
 	$(BIN)/python -m pyro_ksd.demo --output build/demo > /dev/null

@@ -250,7 +250,7 @@ class _Combination(Neighborhood):
 
 
 class Union(_Combination):
-    """All neighbors of several neighborhoods, each once. Written ``a | b``; its :attr:`tail` is that of the first.
+    """All neighbors of several neighborhoods, each once. Written ``a | b``; its ``tail`` is that of the first.
 
     >>> data = Sequences.of(["ab"])
     >>> ["".join(x) for x in (Substitutions() | Substitutions(locations=1)).edits(data).apply(data).to_lists()]
@@ -269,7 +269,7 @@ class Union(_Combination):
 
 
 class ModelsUnion(_Combination):
-    """All neighbors that suit any of several models, each once; its :attr:`tail` are the tails of all of them.
+    """All neighbors that suit any of several models, each once; its ``tail`` are the tails of all of them.
 
     :param parts: the neighborhood of each model.
 

@@ -30,7 +30,7 @@ to ``top``: in row ``t``, what may stand behind the first ``t`` symbols. Rows wi
 class _PrefixNeighborhood(Neighborhood):
     """What the neighborhoods share.
 
-    :param candidates: see :data:`Candidates`.
+    :param candidates: see :data:`~pyro_ksd.edits.prefix_neighborhoods.Candidates`.
     :param top: how many candidates a prefix has at the most.
     :param locations: how many locations from the end are edited (``J``); ``None`` for all.
     """
@@ -80,7 +80,7 @@ class _PrefixNeighborhood(Neighborhood):
 class PrefixSubstitutions(_PrefixNeighborhood):
     """Replaces one symbol by another, both candidates of the prefix before them (ZS′).
 
-    :param candidates: see :data:`Candidates`.
+    :param candidates: see :data:`~pyro_ksd.edits.prefix_neighborhoods.Candidates`.
     :param top: how many candidates a prefix has at the most.
     :param locations: how many locations from the end may change (``J``); ``None`` for all.
 
@@ -109,7 +109,7 @@ class PrefixSubstitutions(_PrefixNeighborhood):
 class PrefixInsertionsDeletions(_PrefixNeighborhood):
     """Inserts a candidate of the prefix before it, or deletes one (ZS″).
 
-    :param candidates: see :data:`Candidates`.
+    :param candidates: see :data:`~pyro_ksd.edits.prefix_neighborhoods.Candidates`.
     :param top: how many candidates a prefix has at the most.
     :param locations: an inserted symbol becomes, and a deleted symbol was, among the last ``locations`` symbols;
         ``None`` for anywhere.
@@ -147,7 +147,7 @@ class PrefixInsertionsDeletions(_PrefixNeighborhood):
 def prefix_zs(candidates: Candidates, top: int, locations: int | None = None) -> Neighborhood:
     """Substitutions, insertions and deletions of the candidates of prefixes (ZS).
 
-    :param candidates: see :data:`Candidates`.
+    :param candidates: see :data:`~pyro_ksd.edits.prefix_neighborhoods.Candidates`.
     :param top: how many candidates a prefix has at the most.
     :param locations: how many locations from the end are edited (``J``); ``None`` for all.
 

@@ -69,7 +69,7 @@ class KeptEdits:
     edits: tuple[Edits, ...] = ()
 
     def chunks(self) -> Iterator[WeightedEdits]:
-        """The chunks of :func:`chunk_rows`, one after the other."""
+        """The chunks of the data, one after the other."""
         for index, rows in enumerate(chunk_rows(self.neighborhood, self.sequences)):
             part = self.sequences[rows].narrowed()
             edits = self.edits[index] if self.edits else self.neighborhood.edits(part)

@@ -83,7 +83,7 @@ class Kernel(ABC, Generic[Matrix]):
         """``k(x_i, y_j)``, double ``[len(x), len(y)]``."""
 
     def bytes_per_pair(self, width: int) -> int:
-        """How much memory :meth:`gram` needs at its peak for each pair of sequences of up to ``width`` symbols."""
+        """How much memory ``gram`` needs at its peak for each pair of sequences of up to ``width`` symbols."""
         return 64
 
     def stein(self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES) -> Matrix:
@@ -129,7 +129,7 @@ class Kernel(ABC, Generic[Matrix]):
 
 
 class PairwiseKernel(Kernel[GramMatrix]):
-    """A kernel that is known by its values for pairs of sequences; a subclass writes :meth:`gram`.
+    """A kernel that is known by its values for pairs of sequences; a subclass writes ``gram``.
 
     >>> class SameLength(PairwiseKernel):
     ...     def gram(self, x, y):

@@ -93,7 +93,7 @@ def predictive_datatree(
     *,
     settings: Settings,
 ) -> xr.DataTree:
-    """A posterior predictive check as the groups of :func:`to_datatree`, with the group ``ksd_ppc``.
+    """A posterior predictive check as the groups of :func:`~pyro_ksd.results.to_datatree`, with the group ``ksd_ppc``.
 
     ``ksd`` holds means over the posterior draws (of contributions, attributions and features: over at most 25 of them,
     evenly spaced), ``ksd_null`` the statistics of the replicated data, and ``ksd_ppc`` the statistics of each draw:
