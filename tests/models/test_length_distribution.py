@@ -66,7 +66,7 @@ def test_a_score_without_a_finite_sum_is_checked_given_the_lengths(cost: float) 
 
 
 def uniform_up_to_40(sequences: Tensor, lengths: Tensor) -> None:
-    """All lengths up to 40 are equally probable: no law of the length, it seems, until sequences get too long."""
+    """All lengths up to 40 are equally probable, which looks like no distribution until sequences get too long."""
     with pyro.plate("sequences", len(lengths)):
         pyro.factor("length", torch.where((lengths >= 1) & (lengths <= 40), 0.0, -torch.inf))
         for t in range(sequences.shape[1]):
