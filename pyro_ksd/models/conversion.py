@@ -13,7 +13,6 @@ from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.networks.torch_distribution import TorchDistributionModel
 from pyro_ksd.models.programs.call_conventions import is_loop
-from pyro_ksd.models.programs.global_sites import bind
 from pyro_ksd.models.programs.loop import LoopProgram
 from pyro_ksd.models.programs.validation import check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
@@ -83,7 +82,7 @@ def _converted(model: Any, sequences: Sequences, parameters: Mapping[str, Tensor
             f"{type(model).__name__}"
         )
     if is_loop(model):
-        return LoopProgram(bind(model, parameters or {}), sequences.alphabet_size)
+        return LoopProgram(model, sequences.alphabet_size, parameters)
     program = VectorizedProgram(model, sequences, parameters)
     check_program(program, sequences)
     return program

@@ -22,7 +22,7 @@ from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws
 from pyro_ksd.models.posterior.table_batch import TableBatch
 from pyro_ksd.models.programs.call_conventions import called_with, convention_of, is_loop
-from pyro_ksd.models.programs.global_sites import bind, parameter_shapes
+from pyro_ksd.models.programs.global_sites import parameter_shapes
 from pyro_ksd.models.programs.loop import LoopProgram
 from pyro_ksd.models.programs.validation import check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
@@ -126,7 +126,7 @@ class PosteriorModels:
 
     def _plain(self, index: int) -> VectorizedProgram | LoopProgram:
         if self._base is None:
-            return LoopProgram(bind(self._program, self._point(index)), self.alphabet_size)
+            return LoopProgram(self._program, self.alphabet_size, self._point(index))
         return self._base.at(self._point(index))
 
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from pyro.distributions import Delta
 from torch import Tensor
 
+from pyro_ksd.models.programs.exact_probabilities import innermost, own_mask
 from pyro_ksd.models.programs.plate_layout import is_enumerated
 from pyro_ksd.models.programs.site_scores import Sites
 
@@ -36,11 +38,12 @@ def is_defined(by_padding: Sequence[Sites], dim: int) -> bool:
 
 
 def _counts_for_first(site: dict[str, Any], dim: int) -> bool:
-    """Whether a site is not masked for the first sequence."""
-    mask = site["mask"]
-    if mask is None or isinstance(mask, bool):
-        return mask is not False
-    whole = mask.expand(torch.broadcast_shapes(mask.shape, site["fn"].batch_shape))
+    """Whether a site says anything of the first sequence: it is not masked there, and no copy of a value."""
+    fn = site["fn"]
+    if isinstance(innermost(fn), Delta):
+        return False
+    mask = torch.as_tensor(True if site["mask"] is None else site["mask"]) & torch.as_tensor(own_mask(fn))
+    whole = mask.expand(torch.broadcast_shapes(mask.shape, fn.batch_shape))
     return bool(whole.movedim(dim, 0)[0].any())
 
 

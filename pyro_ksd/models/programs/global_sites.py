@@ -12,17 +12,22 @@ from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
 from pyro_ksd.models.programs.plate_layout import sample_sites
+from pyro_ksd.models.programs.repeatability import InitialParams
 from pyro_ksd.models.programs.session_state import isolated
 
 Shapes = dict[str, torch.Size]
 
 
 class Bound(Messenger):
-    """Gives values to latent sample sites and to ``pyro.param`` sites, by name."""
+    """Gives values to latent sample sites and to ``pyro.param`` sites, by name.
 
-    def __init__(self, values: Mapping[str, Tensor]) -> None:
+    :param initial: keeps the ``pyro.param`` sites that the program initializes itself.
+    """
+
+    def __init__(self, values: Mapping[str, Tensor], initial: InitialParams) -> None:
         super().__init__()
         self._values = values
+        self._initial = initial
 
     def _pyro_sample(self, msg: Any) -> None:
         if msg["name"] in self._values and not msg["is_observed"]:
@@ -33,11 +38,18 @@ class Bound(Messenger):
         if msg["name"] in self._values:
             msg["value"] = self._values[msg["name"]]
             msg["done"] = True
+        else:
+            self._initial.prepare(msg)
 
 
-def bind(program: Callable[..., Any], values: Mapping[str, Tensor]) -> Callable[..., Any]:
-    """The program with values for some of its latent sample sites and ``pyro.param`` sites."""
-    bound: Callable[..., Any] = Bound(values)(program)
+def bind(
+    program: Callable[..., Any], values: Mapping[str, Tensor], initial: InitialParams | None = None
+) -> Callable[..., Any]:
+    """The program with values for some of its latent sample sites and ``pyro.param`` sites.
+
+    :param initial: keeps the ``pyro.param`` sites that the program initializes itself.
+    """
+    bound: Callable[..., Any] = Bound(values, InitialParams() if initial is None else initial)(program)
     return bound
 
 

@@ -3,20 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
 import torch
-from pyro.params.param_store import ParamStoreDict
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.random_numbers import drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
+from pyro_ksd.models.programs.global_sites import bind
 from pyro_ksd.models.programs.loop_runs import DrawnRun
 from pyro_ksd.models.programs.loop_scoring import LoopScoring
 from pyro_ksd.models.programs.loop_site_names import SiteNames
-from pyro_ksd.models.programs.session_state import all_seeded, params_kept, unvalidated
+from pyro_ksd.models.programs.session_state import (
+    default_dtype_kept,
+    params_kept,
+    random_states_kept,
+    unvalidated,
+)
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -38,15 +44,17 @@ class LoopProgram(ChunkedModel):
       says, both values of that site are summed over.
     * A program that goes on after a stop site said 1 is an error, since the sequence does not tell its stop sites.
 
-    Global parameters need a value (``pyro.condition``, ``pyro.param``, ``pyro.module``). Sample them before the loop,
-    so that their own log-probabilities are the same for all sequences. Parameters that the program initializes itself
-    are kept by the model and stay out of the parameter store. ``pyro.poutine.scale`` is ignored.
+    Global parameters need a value (``parameters=``, ``pyro.condition``, ``pyro.param``, ``pyro.module``). Sample them
+    before the loop, so that their own log-probabilities are the same for all sequences. Parameters that the program
+    initializes itself, with values that are not random, stay out of the parameter store. ``pyro.poutine.scale`` is
+    ignored.
 
     Sequences of one length run at once under :func:`torch.func.vmap`. A program whose control flow depends on the
     symbols (``.item()``, ``int(x)``, ``if x == 3``) runs once a sequence instead, far slower; a warning says so.
 
     :param program: a callable without arguments; what it returns is ignored.
     :param alphabet_size: the number of symbols ``S``; the sites of the symbols have the values ``0 .. S-1``.
+    :param parameters: values of global sample sites and of ``pyro.param`` sites.
     :param symbol_site: the name of the sites of the symbols, with ``{}`` for the step, counted from 0.
     :param stop_site: the name of the stop sites, with ``{}`` for the step.
     :param max_length: drawing a longer sequence is an error.
@@ -68,6 +76,7 @@ class LoopProgram(ChunkedModel):
         self,
         program: Callable[[], Any],
         alphabet_size: int,
+        parameters: Mapping[str, Tensor] | None = None,
         *,
         symbol_site: str = "x_{}",
         stop_site: str = "stop_{}",
@@ -79,14 +88,13 @@ class LoopProgram(ChunkedModel):
         check_number("max_length", max_length, least=1)
         self.max_length = max_length
         super().__init__(alphabet_size)
-        self._program = program
+        self._program = bind(program, parameters or {})
         self._names = SiteNames(symbol_site, stop_site)
-        self._params = ParamStoreDict()
-        self._scoring = LoopScoring(program, alphabet_size, self._names, self._params)
+        self._scoring = LoopScoring(self._program, alphabet_size, self._names)
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         values = torch.empty(len(sequences), dtype=torch.double)
-        with torch.no_grad(), params_kept():
+        with torch.no_grad(), params_kept(), default_dtype_kept(), random_states_kept():
             for length in sequences.lengths.unique().tolist():
                 rows = (sequences.lengths == length).nonzero().squeeze(1)
                 values[rows] = self._scoring.of_one_length(sequences.tokens[rows, :length])
@@ -98,15 +106,15 @@ class LoopProgram(ChunkedModel):
         With a generator, no global random state (torch, numpy, ``random``) is used or changed.
         """
         check_number("num_sequences", num_sequences, least=1)
-        seeding = nullcontext() if generator is None else all_seeded(generator)
-        with torch.no_grad(), params_kept(), seeding:
+        seeding = nullcontext() if generator is None else random_states_kept(drawn_seed(generator))
+        with torch.no_grad(), params_kept(), default_dtype_kept(), seeding:
             rows = [self._forward()]
             with unvalidated():
                 rows += [self._forward() for _ in range(num_sequences - 1)]
         return Sequences.of(rows, self.alphabet_size)
 
     def _forward(self) -> list[int]:
-        run = DrawnRun(self._names, self._params, self.alphabet_size, self.max_length)
+        run = DrawnRun(self._names, self.alphabet_size, self.max_length)
         with run:
             self._program()
         return run.drawn

@@ -6,8 +6,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import pyro
-from pyro.params.param_store import ParamStoreDict
 from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import site_is_subsample
 
@@ -17,10 +15,9 @@ from pyro_ksd.models.programs.loop_site_names import SiteNames
 class LoopRun(Messenger, ABC):
     """Runs a program and sorts its sites; subclasses say what to do with symbols, stops and others."""
 
-    def __init__(self, names: SiteNames, params: ParamStoreDict) -> None:
+    def __init__(self, names: SiteNames) -> None:
         super().__init__()
         self._names = names
-        self._params = params
         self.count = 0  # symbols so far
         self.first_stop: int | None = None  # symbols before the first stop site
         self.ended: str | None = None  # the site at which the sequence was over
@@ -36,10 +33,6 @@ class LoopRun(Messenger, ABC):
     @abstractmethod
     def _observed(self, msg: Any) -> None:
         """Another site, which has a value."""
-
-    def _pyro_param(self, msg: Any) -> None:
-        if msg["name"] not in pyro.get_param_store():
-            msg["fn"] = self._params.get_param
 
     def _pyro_sample(self, msg: Any) -> None:
         msg["stop"] = True  # handlers around a call of the model are no part of the program
@@ -85,8 +78,8 @@ class LoopRun(Messenger, ABC):
 class DrawnRun(LoopRun):
     """A forward run that keeps the symbols."""
 
-    def __init__(self, names: SiteNames, params: ParamStoreDict, alphabet_size: int, max_length: int) -> None:
-        super().__init__(names, params)
+    def __init__(self, names: SiteNames, alphabet_size: int, max_length: int) -> None:
+        super().__init__(names)
         self._alphabet_size = alphabet_size
         self._max_length = max_length
         self.drawn: list[int] = []

@@ -6,12 +6,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import torch
-from pyro.params.param_store import ParamStoreDict
 from torch import Tensor
 
 from pyro_ksd.models.programs.loop_scoring_runs import (
@@ -21,7 +19,8 @@ from pyro_ksd.models.programs.loop_scoring_runs import (
     ConditionedRun,
 )
 from pyro_ksd.models.programs.loop_site_names import SiteNames
-from pyro_ksd.models.programs.session_state import unvalidated, without_randomness
+from pyro_ksd.models.programs.repeatability import repeatable
+from pyro_ksd.models.programs.session_state import unvalidated
 
 
 class LoopScoring:
@@ -33,16 +32,12 @@ class LoopScoring:
     :param program: a callable without arguments.
     :param alphabet_size: the number of symbols ``S``.
     :param names: the names of the sites of symbols and stops.
-    :param params: where the parameters go that the program initializes itself.
     """
 
-    def __init__(
-        self, program: Callable[[], Any], alphabet_size: int, names: SiteNames, params: ParamStoreDict
-    ) -> None:
+    def __init__(self, program: Callable[[], Any], alphabet_size: int, names: SiteNames) -> None:
         self._program = program
         self._alphabet_size = alphabet_size
         self._names = names
-        self._params = params
         self._dtypes: dict[str, torch.dtype] = {}
         self._ends_anyway: dict[int, bool] = {}  # by length, for programs that are vectorized
         self._vectorizes = True
@@ -53,7 +48,7 @@ class LoopScoring:
         expected = None
         if length not in self._ends_anyway:
             expected = self._first_look(tokens[0])
-        if not self._vectorizes:
+        if not self._vectorizes or length not in self._ends_anyway:
             return self._one_by_one(tokens)
         try:
             values = self._vectorized(tokens)
@@ -82,15 +77,22 @@ class LoopScoring:
         """``log p`` of the first sequence of its length, long ``[l]``, with a check of how the program stops."""
         with unvalidated():  # the checks of the plain run name the site
             value = self._single(tokens)
-        # What follows an impossible symbol may be nonsense, which is not to be validated.
-        with unvalidated() if value == -math.inf else nullcontext():
-            run = self._conditioned(tokens, stop=False)
-            anyway = self._ends(run)
-            if run.first_stop is not None:
-                # A program that heeds no stop before some minimal length is found here, at its first chance to stop.
-                self._ends(self._conditioned(tokens[: run.first_stop], stop=True))
-        self._ends_anyway[len(tokens)] = anyway
+        if value > -math.inf:
+            self._look_at_stops(tokens)
+            return value
+        # What follows an impossible symbol may be nonsense: it is not validated, and an error there means nothing.
+        with unvalidated(), suppress(Exception):
+            self._look_at_stops(tokens)
         return value
+
+    def _look_at_stops(self, tokens: Tensor) -> None:
+        """Learns from a sequence, long ``[l]``, whether the program ends at its length whatever a stop site says."""
+        run = self._conditioned(tokens, stop=False)
+        anyway = self._ends(run)
+        if run.first_stop is not None:
+            # A program that heeds no stop before some minimal length is found here, at its first chance to stop.
+            self._ends(self._conditioned(tokens[: run.first_stop], stop=True))
+        self._ends_anyway[len(tokens)] = anyway
 
     def _one_by_one(self, tokens: Tensor) -> Tensor:
         with unvalidated():
@@ -99,26 +101,23 @@ class LoopScoring:
 
     def _single(self, tokens: Tensor) -> float:
         """``log p`` of one sequence, long ``[l]``, by plain runs that check every site."""
-        value = self._checked(tokens, stop=True)
-        if self._ends(self._conditioned(tokens, stop=False)):
-            value = float(np.logaddexp(value, self._checked(tokens, stop=False)))
-        return value
+        both = [repeatable(lambda stop=stop: self._checked(tokens, stop)) for stop in (True, False)]  # type: ignore[misc]
+        return float(torch.logaddexp(*both))
 
-    def _checked(self, tokens: Tensor, stop: bool) -> float:
-        run = CheckedRun(self._names, self._params, self._dtypes, tokens.unbind(), stop)
-        return run.total if self._ends(run) else -math.inf
+    def _checked(self, tokens: Tensor, stop: bool) -> Tensor:
+        run = CheckedRun(self._names, self._dtypes, tokens.unbind(), stop, self._alphabet_size)
+        return torch.tensor(run.total if self._ends(run) else -math.inf, dtype=torch.double)
 
     def _conditioned(self, tokens: Tensor, stop: bool) -> ConditionedRun:
-        return ConditionedRun(self._names, self._params, self._dtypes, tokens.unbind(), stop)
+        return ConditionedRun(self._names, self._dtypes, tokens.unbind(), stop)
 
     def _ends(self, run: ConditionedRun) -> bool:
         """Whether the program ends with all symbols of the sequence and no other."""
-        with without_randomness(self._params):
-            try:
-                with run:
-                    self._program()
-            except CannotMakeSequence:
-                return False
+        try:
+            with run:
+                self._program()
+        except CannotMakeSequence:
+            return False
         return run.complete
 
     def _vectorized(self, tokens: Tensor) -> Tensor:
@@ -131,7 +130,7 @@ class LoopScoring:
         """``log p``, double ``[B]``, of sequences ``[B, l]``; NaN where a plain run must find what is wrong."""
 
         def total(symbols: Tensor) -> Tensor:
-            run = AccumulatedRun(self._names, self._params, self._dtypes, symbols.unbind(), stop, self._alphabet_size)
+            run = AccumulatedRun(self._names, self._dtypes, symbols.unbind(), stop, self._alphabet_size)
             with run:
                 self._program()
             if not run.complete:

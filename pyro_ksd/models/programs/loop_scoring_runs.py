@@ -9,12 +9,13 @@ from typing import Any
 
 import torch
 from pyro.distributions.util import scale_and_mask
-from pyro.params.param_store import ParamStoreDict
 from torch import Tensor
 from torch.distributions import constraints
 
+from pyro_ksd.models.programs.exact_probabilities import exact_log_prob
 from pyro_ksd.models.programs.loop_runs import LoopRun
 from pyro_ksd.models.programs.loop_site_names import SiteNames
+from pyro_ksd.models.programs.symbol_sites import missing_symbols
 
 
 class CannotMakeSequence(Exception):  # noqa: N818
@@ -32,12 +33,11 @@ class ConditionedRun(LoopRun):
     def __init__(
         self,
         names: SiteNames,
-        params: ParamStoreDict,
         dtypes: dict[str, torch.dtype],
         tokens: Sequence[Tensor],
         stop: bool,
     ) -> None:
-        super().__init__(names, params)
+        super().__init__(names)
         self._dtypes = dtypes
         self._tokens = tokens
         self._last = stop
@@ -84,13 +84,34 @@ class ConditionedRun(LoopRun):
         """Nothing: the run only shows how the program stops."""
 
 
-class CheckedRun(ConditionedRun):
+class ScoredRun(ConditionedRun):
+    """A run that sums the log-probabilities.
+
+    :param alphabet_size: the number of symbols ``S``.
+    """
+
+    def __init__(
+        self,
+        names: SiteNames,
+        dtypes: dict[str, torch.dtype],
+        tokens: Sequence[Tensor],
+        stop: bool,
+        alphabet_size: int,
+    ) -> None:
+        super().__init__(names, dtypes, tokens, stop)
+        self._alphabet_size = alphabet_size
+
+
+class CheckedRun(ScoredRun):
     """A plain run that sums the log-probabilities and checks each of them."""
 
     total = 0.0
 
     def _score_symbol(self, msg: Any) -> None:
         support = _support(msg["fn"])
+        known = _bounds(support)
+        if known is not None and known[1] >= self._alphabet_size:
+            raise missing_symbols(msg["name"], known[1] + 1, self._alphabet_size)
         if support is not None and not support.check(msg["value"]).all():
             bounds = _bounds(support)
             expected = str(support) if bounds is None else f"{bounds[0]}..{bounds[1]}"
@@ -119,27 +140,18 @@ class CheckedRun(ConditionedRun):
         return f"the sequence [{', '.join(codes)}{more}]"
 
 
-class AccumulatedRun(ConditionedRun):
-    """A run under vmap that sums the log-probabilities; symbols outside of the support make the sum not a number."""
+class AccumulatedRun(ScoredRun):
+    """A run under vmap that sums the log-probabilities; what a plain run would refuse makes the sum not a number."""
 
-    def __init__(
-        self,
-        names: SiteNames,
-        params: ParamStoreDict,
-        dtypes: dict[str, torch.dtype],
-        tokens: Sequence[Tensor],
-        stop: bool,
-        alphabet_size: int,
-    ) -> None:
-        super().__init__(names, params, dtypes, tokens, stop)
-        self._alphabet_size = alphabet_size
-        self.total = torch.zeros((), dtype=torch.double)
+    total = torch.zeros((), dtype=torch.double)
 
     def _score_symbol(self, msg: Any) -> None:
         support = _support(msg["fn"])
         bounds = _bounds(support)
-        covered = bounds is not None and bounds[0] <= 0 and bounds[1] >= self._alphabet_size - 1
-        if support is not None and not covered:
+        covered = bounds is not None and bounds[0] <= 0 and bounds[1] == self._alphabet_size - 1
+        if bounds is not None and bounds[1] >= self._alphabet_size:
+            self.total = self.total + torch.nan
+        elif support is not None and not covered:
             self.total = torch.where(support.check(msg["value"]).all(), self.total, torch.nan)
         self._score(msg)
 
@@ -148,7 +160,7 @@ class AccumulatedRun(ConditionedRun):
 
 
 def _log_prob(msg: Any) -> Tensor:
-    log_prob = msg["fn"].log_prob(msg["value"], *msg["args"], **msg["kwargs"])
+    log_prob = exact_log_prob(msg["fn"], msg["value"])
     masked: Tensor = scale_and_mask(log_prob, mask=msg["mask"])
     return masked.sum() if masked.ndim else masked
 

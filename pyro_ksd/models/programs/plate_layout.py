@@ -27,14 +27,12 @@ class Layout:
 
     :ivar plate: the name of the plate over the sequences.
     :ivar dim: its dimension, counted from the right.
-    :ivar nesting: how many dimensions plates take at the most.
-    :ivar enumerated: whether there are latent sites to sum out.
+    :ivar outside: the names of the sites outside this plate, which are the same for all sequences.
     """
 
     plate: str
     dim: int
-    nesting: int
-    enumerated: bool
+    outside: frozenset[str]
 
 
 def sample_sites(trace: Trace) -> list[tuple[str, dict[str, Any]]]:
@@ -50,7 +48,7 @@ def in_plate(site: dict[str, Any], plate: str) -> bool:
 
 def is_enumerated(site: dict[str, Any]) -> bool:
     """Whether a site is latent and to be summed out."""
-    return not site["is_observed"] and site["infer"].get("enumerate") == "parallel"
+    return not site["is_observed"] and site["infer"].get("enumerate") is not None
 
 
 def find_layout(trace: Trace, size: int, other: Trace, other_size: int) -> Layout:
@@ -67,11 +65,17 @@ def find_layout(trace: Trace, size: int, other: Trace, other_size: int) -> Layou
     if len(plates) != 1:
         raise _no_plate(frames, size, other_size, [frame.name for frame in plates])
     plate = plates[0]
-    _check_latents(sample_sites(trace), plate.name)
+    outside = [name for name, site in sample_sites(trace) if not in_plate(site, plate.name)]
+    layout = Layout(plate.name, plate.dim, frozenset(outside))
+    check_latents(trace, layout)
     _check_globals(trace, other, plate.name)
-    nesting = max(-frame.dim for frame in frames if frame.vectorized)
-    enumerated = any(is_enumerated(site) for _, site in sample_sites(trace))
-    return Layout(plate.name, plate.dim, nesting, enumerated)
+    return layout
+
+
+def plate_depth(trace: Trace) -> int:
+    """How many dimensions the plates of a program take at the most."""
+    frames = (frame for _, site in sample_sites(trace) for frame in site["cond_indep_stack"])
+    return max((-frame.dim for frame in frames if frame.vectorized), default=0)
 
 
 def _check_globals(trace: Trace, other: Trace, plate: str) -> None:
@@ -117,27 +121,29 @@ def _no_plate(frames: list[Any], size: int, other_size: int, found: list[str]) -
     )
 
 
-def _check_latents(sites: list[tuple[str, dict[str, Any]]], plate: str) -> None:
+def check_latents(trace: Trace, layout: Layout) -> None:
+    """Checks that a run of a program draws nothing at random: its latent sites are summed out or have values.
+
+    Every run is checked, since a program may have sites at later steps that shorter sequences do not reach.
+
+    :raises ValueError: naming the site, and what to write instead.
+    """
     loose = []
-    for name, site in sites:
+    for name, site in sample_sites(trace):
+        inside = in_plate(site, layout.plate)
+        if not inside and name not in layout.outside and not site["infer"].get("_deterministic"):
+            raise ValueError(
+                f"site {name!r}: stands outside the plate {layout.plate!r}, but only longer sequences have it; move it "
+                "into the plate, one value for each sequence"
+            )
         if site["is_observed"]:
             continue
-        if not in_plate(site, plate):
-            if is_enumerated(site):
-                raise ValueError(
-                    f"site {name!r}: found an enumerated latent outside the plate {plate!r}; it would couple all "
-                    "sequences. Move it inside, or give it a value in parameters="
-                )
-            raise ValueError(
-                f"site {name!r}: found a global latent without a value, expected one in parameters= (a point such as "
-                "guide.median(); for several models, a point for each by its name) or in all draws of posterior=; it "
-                "is never drawn from the prior"
-            )
         if not is_enumerated(site):
+            raise _latent_inside(name, layout.plate) if inside else _global_without_value(name)
+        if not inside:
             raise ValueError(
-                f"site {name!r}: found a latent inside the plate {plate!r} that is neither observed nor enumerated, so "
-                "a sequence has no marginal; observe it (obs=...), or, if it is discrete, sum it out with "
-                'infer={"enumerate": "parallel"}'
+                f"site {name!r}: found an enumerated latent outside the plate {layout.plate!r}; it would couple all "
+                "sequences. Move it inside, or give it a value in parameters="
             )
         if site["infer"].get("_markov_scope") is None:
             loose.append(name)
@@ -147,3 +153,24 @@ def _check_latents(sites: list[tuple[str, dict[str, Any]]], plate: str) -> None:
             "takes a tensor dimension; let the loop over the steps run over pyro.markov(range(...)), which uses the "
             "dimensions again"
         )
+
+
+def _global_without_value(name: str) -> ValueError:
+    return ValueError(
+        f"site {name!r}: found a global latent without a value, expected one in parameters= (a point such as "
+        "guide.median(); for several models, a point for each by its name) or in all draws of posterior=; it is never "
+        "drawn from the prior"
+    )
+
+
+def _latent_inside(name: str, plate: str) -> ValueError:
+    if name.endswith("_unobserved"):
+        return ValueError(
+            f"site {name!r}: found values that obs_mask= leaves unobserved, which would be drawn at random; for steps "
+            "after the end, put the site under poutine.mask(mask=t < lengths) with obs= alone"
+        )
+    return ValueError(
+        f"site {name!r}: found a latent inside the plate {plate!r} that is neither observed nor enumerated, so a "
+        "sequence has no marginal; observe it (obs=...), or, if it is discrete, sum it out with "
+        'infer={"enumerate": "parallel"}'
+    )

@@ -1,29 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a user's Pyro program without changing the user's session: random state, parameters, validation."""
+"""Running a user's Pyro program without changing the user's session: random states, parameters, settings."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pyro
 import torch
 from pyro import settings
-from pyro.params.param_store import ParamStoreDict
 from pyro.util import get_rng_state, set_rng_state
+
+_NUMPY_SEEDS = 2**32
 
 
 @contextmanager
 def isolated(*, validate: bool, seed: int | None = None) -> Iterator[None]:
-    """Keeps the random state, the parameter store and the validation settings as they are, also after an exception.
+    """Keeps the user's session as it is, also after an exception.
+
+    That is: the random states of torch, numpy and ``random``, the default dtype, the parameter store and the validation
+    settings.
 
     :param validate: whether Pyro validates within. It costs half the speed.
-    :param seed: of the random state within; ``None`` to go on from the state outside.
+    :param seed: of all random states within; ``None`` to go on from the states outside.
     """
-    with torch.random.fork_rng(), pyro.validation_enabled(validate), torch.no_grad(), params_kept():
-        if seed is not None:
-            torch.manual_seed(seed)
+    settings_kept = pyro.validation_enabled(validate)
+    with random_states_kept(seed), default_dtype_kept(), settings_kept, torch.no_grad(), params_kept():
         yield
+
+
+@contextmanager
+def random_states_kept(seed: int | None = None) -> Iterator[None]:
+    """Restores the random states of torch, numpy and ``random``.
+
+    :param seed: of all random states within; ``None`` to go on from the states outside.
+    """
+    states = get_rng_state()
+    with torch.random.fork_rng():
+        try:
+            if seed is not None:
+                torch.manual_seed(seed)
+                random.seed(seed)
+                np.random.seed(seed % _NUMPY_SEEDS)  # noqa: NPY002
+            yield
+        finally:
+            set_rng_state(states)
+
+
+@contextmanager
+def default_dtype_kept() -> Iterator[None]:
+    """Restores torch's default dtype."""
+    dtype = torch.get_default_dtype()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
 
 
 @contextmanager
@@ -42,37 +75,3 @@ def unvalidated() -> Iterator[None]:
     """Switches off the validation of distributions, which is slow, and data-dependent control flow under vmap."""
     with settings.context(validate_distributions_pyro=False, validate_distributions_torch=False):
         yield
-
-
-@contextmanager
-def without_randomness(params: ParamStoreDict) -> Iterator[None]:
-    """Checks that a run of a program draws no random numbers, except to initialize parameters.
-
-    :param params: where the program's new parameters go.
-    """
-    state = torch.get_rng_state()
-    known = len(params)
-    try:
-        yield
-        if len(params) > known:
-            state = torch.get_rng_state()
-        elif not torch.equal(state, torch.get_rng_state()):
-            raise ValueError(
-                "the program draws random numbers although all its sites have values, expected the same "
-                "log-probability from every run; look for dropout (call .eval() on modules), blocked sites, torch.rand"
-            )
-    finally:
-        torch.set_rng_state(state)
-
-
-@contextmanager
-def all_seeded(generator: torch.Generator) -> Iterator[None]:
-    """Seeds all random states by the generator, and restores them."""
-    seed = int(torch.randint(2**31, (), generator=generator))
-    state = get_rng_state()
-    with torch.random.fork_rng():
-        try:
-            pyro.set_rng_seed(seed)
-            yield
-        finally:
-            set_rng_state(state)

@@ -11,8 +11,8 @@ from pyro.ops import packed
 from pyro.ops.contract import contract_to_tensor
 from pyro.poutine.trace_struct import Trace
 from torch import Tensor
-from torch.distributions.utils import probs_to_logits
 
+from pyro_ksd.models.programs.exact_probabilities import exact_log_prob
 from pyro_ksd.models.programs.plate_layout import is_enumerated
 
 Sites = list[tuple[str, dict[str, Any]]]
@@ -23,7 +23,7 @@ def score_sites(sites: Sites) -> None:
     """Gives the sites their log-probabilities, without masks and scales."""
     for name, site in sites:
         try:
-            values = _log_prob(site)
+            values = exact_log_prob(site["fn"], site["value"])
         except (ValueError, IndexError) as error:
             raise ValueError(f"site {name!r}: {error}") from error
         site["unscaled_log_prob"] = site["log_prob"] = values
@@ -88,19 +88,3 @@ def nan_error(sites: Sites, total: Tensor) -> ValueError:
         f"site {', '.join(map(repr, names)) or 'unknown'}: found NaN in the log-probability of sequence {row} of a "
         "batch; fix the parameters of the distribution there"
     )
-
-
-def _log_prob(site: dict[str, Any]) -> Tensor:
-    """The log-probability of a site's value.
-
-    A Categorical takes the logarithms of the probabilities of all symbols, for each sequence, before it looks one up.
-    That takes most of the time of a run, so the probability of an observed symbol is looked up first.
-    """
-    fn = site["fn"]
-    value = site["value"]
-    by_probs = isinstance(fn, torch.distributions.Categorical) and "probs" in fn.__dict__ and not fn._validate_args
-    if by_probs and site["is_observed"]:
-        index, probs = torch.broadcast_tensors(value.long()[..., None], fn.probs)
-        return probs_to_logits(probs.gather(-1, index[..., :1]).squeeze(-1))
-    values: Tensor = fn.log_prob(value, *site["args"], **site["kwargs"])
-    return values

@@ -17,8 +17,18 @@ from pyro_ksd.common.random_numbers import drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.programs.call_conventions import called_with, convention_of, generates
 from pyro_ksd.models.programs.empty_sequence import beside_another, is_defined
+from pyro_ksd.models.programs.enumeration import InParallel
 from pyro_ksd.models.programs.global_sites import Shapes, bind, checked_point, parameter_shapes
-from pyro_ksd.models.programs.plate_layout import Layout, find_layout, in_plate, sample_sites
+from pyro_ksd.models.programs.plate_layout import (
+    Layout,
+    check_latents,
+    find_layout,
+    in_plate,
+    is_enumerated,
+    plate_depth,
+    sample_sites,
+)
+from pyro_ksd.models.programs.repeatability import InitialParams, repeatable
 from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.models.programs.site_scores import (
     Sites,
@@ -28,9 +38,10 @@ from pyro_ksd.models.programs.site_scores import (
     summed_over_sites,
     summed_over_states,
 )
+from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, recoded
 from pyro_ksd.sequences.container import Sequences
 
-_INSPECTED = 25  # steps of a program that are looked at to learn its layout
+_FEWEST = 2  # sequences and columns of a run: a dimension of size 1 is as good as none for enumeration and plates
 
 
 class VectorizedProgram(ChunkedModel):
@@ -63,7 +74,11 @@ class VectorizedProgram(ChunkedModel):
         self._program = program
         self._example = self.convention.arguments(example.tokens[:3], example.lengths[:3])
         self._values = checked_point(parameters, self.parameter_shapes) if parameters else {}
-        self._bound = bind(program, self._values)
+        self._initial = InitialParams()
+        self._bound = bind(program, self._values, self._initial)
+        # What a run shows of the program. Longer sequences may reach sites and plates that shorter ones do not have.
+        self._plate_depth = 0
+        self._enumerated = False
         self._layout = self._inspect(example)
 
     @property
@@ -80,7 +95,7 @@ class VectorizedProgram(ChunkedModel):
         other = copy(self)
         other.__dict__.pop("_empty_log_joint", None)
         other._values = self._values | dict(values)
-        other._bound = bind(self._program, other._values)
+        other._bound = bind(self._program, other._values, self._initial)
         return other
 
     def score(self, values: Mapping[str, Tensor], tokens: Tensor, lengths: Tensor) -> Tensor:
@@ -88,7 +103,7 @@ class VectorizedProgram(ChunkedModel):
 
         Made to be vectorized over values: no error is looked for. To be called with the program isolated.
         """
-        return self._score(bind(self._program, self._values | dict(values)), tokens, lengths)
+        return self._score(bind(self._program, self._values | dict(values), self._initial), tokens, lengths)
 
     @property
     def can_draw(self) -> bool:
@@ -110,7 +125,7 @@ class VectorizedProgram(ChunkedModel):
     def run(self, tokens: Tensor, lengths: Tensor, *, validate: bool = False) -> Tensor:
         """The log-joints ``[N]`` of tokens ``[N, T]`` with any filling after the end."""
         with isolated(validate=validate):
-            total = self._score(self._bound, tokens, lengths)
+            total = repeatable(lambda: self._score(self._bound, tokens, lengths))
             if total.isnan().any():
                 raise nan_error(self._scored_sites(self._bound, tokens, lengths), total)
             return total
@@ -120,7 +135,7 @@ class VectorizedProgram(ChunkedModel):
         with isolated(validate=False):
             sites = self._scored_sites(self._bound, sequences.tokens, sequences.lengths)
         # A site may depend on enumerated states: it is to blame if it is impossible in all of them.
-        to_blame = torch.all if self._layout.enumerated else torch.any
+        to_blame = torch.all if self._enumerated else torch.any
         banned = {name: masked_log_prob(site).movedim(self._layout.dim, 0) == -torch.inf for name, site in sites}
         return [
             ", ".join(name for name, where in banned.items() if to_blame(where[row])) for row in range(len(sequences))
@@ -151,22 +166,26 @@ class VectorizedProgram(ChunkedModel):
         tokens, lengths = beside_another(self.alphabet_size)
         with isolated(validate=False):
             traces = [self._trace(self._bound, padded, lengths) for padded in tokens]
-        return is_defined([self._own_sites(trace) for trace in traces], self._layout.dim)
+        return is_defined([_inside(trace, self._layout) for trace in traces], self._layout.dim)
 
     def _inspect(self, example: Sequences) -> Layout:
-        short = example.derived(example.tokens[:, :_INSPECTED], example.lengths.clamp(max=_INSPECTED))
-        few = short[torch.arange(3) % len(example)]
-        more = short[torch.arange(5) % len(example)]
+        longest = example.lengths.argsort(descending=True, stable=True)
+        few = example[longest[torch.arange(3) % len(example)]]
+        more = example[longest[torch.arange(5) % len(example)]]
+        other = more.derived(recoded(more.tokens, example.alphabet_size), more.lengths)
         arguments = self.convention.arguments(more.tokens, more.lengths)
         # Without validation, so that what is wrong with a site is said with its name when it is scored.
         with called_with(self._program, arguments, self.alphabet_size), isolated(validate=False, seed=0):
             try:
-                small = self._plain_trace(few)
-                large = self._plain_trace(more)
+                small, large, again = (self._plain_trace(some) for some in (few, more, other))
             except Exception as error:
                 self._blame_batch_size(example, error)
                 raise
-        return find_layout(small, len(few), large, len(more))
+        self._learn(large)
+        layout = find_layout(small, len(few), large, len(more))
+        runs = [(_inside(large, layout), more.tokens), (_inside(again, layout), other.tokens)]
+        check_symbol_sites(runs, layout.dim, self.alphabet_size)
+        return layout
 
     def _plain_trace(self, sequences: Sequences) -> Trace:
         arguments = self.convention.arguments(sequences.tokens, sequences.lengths)
@@ -184,25 +203,48 @@ class VectorizedProgram(ChunkedModel):
         ) from error
 
     def _trace(self, program: Callable[..., Any], tokens: Tensor, lengths: Tensor) -> Trace:
-        if self._layout.enumerated:
-            program = poutine.enum(program, first_available_dim=-1 - self._layout.nesting)
-        # At least two columns: many programs have a plate over the width - 1 moves from each symbol to the next.
-        wide = torch.nn.functional.pad(tokens, (0, max(0, 2 - tokens.shape[1])))
-        return poutine.trace(program).get_trace(*self.convention.arguments(wide, lengths))
+        summed = program
+        if self._enumerated:
+            summed = poutine.enum(InParallel()(program), first_available_dim=-1 - self._plate_depth)
+        trace = poutine.trace(summed).get_trace(*self.convention.arguments(tokens, lengths))
+        check_latents(trace, self._layout)
+        return self._trace(program, tokens, lengths) if self._learn(trace) else trace
 
-    def _own_sites(self, trace: Trace) -> Sites:
-        return [(name, site) for name, site in sample_sites(trace) if in_plate(site, self._layout.plate)]
+    def _learn(self, trace: Trace) -> bool:
+        """Notes enumerated sites and the depth of plates; whether there are more than was known."""
+        known = self._plate_depth, self._enumerated
+        self._plate_depth = max(self._plate_depth, plate_depth(trace))
+        self._enumerated = self._enumerated or any(is_enumerated(site) for _, site in sample_sites(trace))
+        return known != (self._plate_depth, self._enumerated)
 
     def _scored_sites(self, program: Callable[..., Any], tokens: Tensor, lengths: Tensor) -> Sites:
-        sites = self._own_sites(self._trace(program, tokens, lengths))
+        sites = _inside(self._trace(program, *_enough(tokens, lengths)), self._layout)
         score_sites(sites)
         return sites
 
     def _score(self, program: Callable[..., Any], tokens: Tensor, lengths: Tensor) -> Tensor:
         """The log-joints ``[N]`` under a bound program."""
-        trace = self._trace(program, tokens, lengths)
-        sites = self._own_sites(trace)
+        tokens, lengths_given = _enough(tokens, lengths)
+        trace = self._trace(program, tokens, lengths_given)
+        sites = _inside(trace, self._layout)
         score_sites(sites)
-        if self._layout.enumerated:
-            return summed_over_states(trace, sites, self._layout.plate)
-        return summed_over_sites(sites, self._layout.dim, len(lengths))
+        if self._enumerated:
+            total = summed_over_states(trace, sites, self._layout.plate)
+        else:
+            total = summed_over_sites(sites, self._layout.dim, len(lengths_given))
+        return total[: len(lengths)]
+
+
+def _inside(trace: Trace, layout: Layout) -> Sites:
+    return [(name, site) for name, site in sample_sites(trace) if in_plate(site, layout.plate)]
+
+
+def _enough(tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """The sequences with at least two rows, the last one repeated, and two columns.
+
+    Many programs have a plate over the moves from each symbol to the next, one fewer than columns.
+    """
+    rows = max(0, _FEWEST - len(lengths))
+    columns = max(0, _FEWEST - tokens.shape[1])
+    wide = torch.nn.functional.pad(tokens, (0, columns))
+    return torch.cat([wide, wide[-1:].expand(rows, -1)]), torch.cat([lengths, lengths[-1:].expand(rows)])

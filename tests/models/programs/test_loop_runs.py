@@ -21,7 +21,6 @@ from loop_programs import (
     with_prior,
 )
 from pyro import poutine
-from pyro.params.param_store import ParamStoreDict
 
 from pyro_ksd.models.programs.loop import LoopProgram
 from pyro_ksd.models.programs.loop_runs import DrawnRun
@@ -183,7 +182,6 @@ NAMES = SiteNames("x_{}", "stop_{}")
 
 
 def two_symbols() -> None:
-    pyro.param("weight", torch.tensor(2.0))
     pyro.sample("x_0", dist.Categorical(torch.tensor([0.0, 0.0, 1.0])))
     assert not pyro.sample("stop_1", dist.Bernoulli(0.0))
     pyro.sample("x_1", dist.Categorical(torch.tensor([0.0, 1.0, 0.0])))
@@ -191,26 +189,14 @@ def two_symbols() -> None:
 
 
 def test_a_forward_run_keeps_the_symbols_and_knows_where_it_ended() -> None:
-    params = ParamStoreDict()
-    with DrawnRun(NAMES, params, S, 10) as run:
+    with DrawnRun(NAMES, S, 10) as run:
         two_symbols()
     assert run.drawn == [2, 1]
     assert run.count == 2
     assert run.first_stop == 1
     assert run.ended == "stop_2"
-    assert list(params.keys()) == ["weight"]
-    assert len(pyro.get_param_store()) == 0
-
-
-def test_parameters_of_the_store_go_before_those_of_a_run() -> None:
-    pyro.param("weight", torch.tensor(7.0))
-    params = ParamStoreDict()
-    with DrawnRun(NAMES, params, S, 10):
-        two_symbols()
-        assert pyro.param("weight").item() == 7.0
-    assert len(params) == 0
 
 
 def test_a_run_goes_no_further_than_the_limit() -> None:
-    with pytest.raises(ValueError, match="still going at max_length=1"), DrawnRun(NAMES, ParamStoreDict(), S, 1):
+    with pytest.raises(ValueError, match="still going at max_length=1"), DrawnRun(NAMES, S, 1):
         two_symbols()

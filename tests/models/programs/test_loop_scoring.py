@@ -27,7 +27,6 @@ from loop_programs import (
     space,
 )
 from pyro import settings
-from pyro.params.param_store import ParamStoreDict
 from torch import nn
 
 from pyro_ksd.edits.neighborhoods import zs
@@ -215,7 +214,7 @@ def test_first_runs_are_validated():
 
 
 def scoring(program: Callable[[], Any]) -> LoopScoring:
-    return LoopScoring(program, S, SiteNames("x_{}", "stop_{}"), ParamStoreDict())
+    return LoopScoring(program, S, SiteNames("x_{}", "stop_{}"))
 
 
 @pytest.mark.parametrize("length", [0, 1, 3])

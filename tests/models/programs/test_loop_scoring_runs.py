@@ -22,7 +22,6 @@ from loop_programs import (
     space,
 )
 from pyro import poutine, settings
-from pyro.params.param_store import ParamStoreDict
 from torch import Tensor
 from torch.distributions import constraints
 
@@ -196,12 +195,12 @@ NAMES = SiteNames("x_{}", "stop_{}")
 
 
 def arguments(symbols: list[int], stop: bool = True) -> tuple[Any, ...]:
-    return NAMES, ParamStoreDict(), {}, torch.tensor(symbols, dtype=torch.long).unbind(), stop
+    return NAMES, {}, torch.tensor(symbols, dtype=torch.long).unbind(), stop
 
 
 def test_a_checked_run_sums_the_log_probabilities() -> None:
     for symbols in ([0], [2, 1], [1, 1, 0]):
-        with CheckedRun(*arguments(symbols)) as run:
+        with CheckedRun(*arguments(symbols), S) as run:
             chain()()
         assert run.complete
         assert run.total == pytest.approx(CHAIN.log_joint(Sequences.of([symbols], S)).item(), abs=1e-12)
@@ -210,7 +209,7 @@ def test_a_checked_run_sums_the_log_probabilities() -> None:
 
 def test_an_accumulated_run_is_the_same_under_vmap() -> None:
     def total(symbols: Tensor) -> Tensor:
-        with AccumulatedRun(NAMES, ParamStoreDict(), {}, symbols.unbind(), True, S) as run:
+        with AccumulatedRun(NAMES, {}, symbols.unbind(), True, S) as run:
             chain()()
         return run.total
 

@@ -18,7 +18,14 @@ from pyro_programs import INITIAL, chain_steps, chain_with_stop
 from torch import Tensor
 
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.programs.plate_layout import Layout, find_layout, in_plate, is_enumerated, sample_sites
+from pyro_ksd.models.programs.plate_layout import (
+    Layout,
+    find_layout,
+    in_plate,
+    is_enumerated,
+    plate_depth,
+    sample_sites,
+)
 
 
 def latent_inside(sequences: Tensor, lengths: Tensor) -> None:
@@ -103,17 +110,18 @@ def trace(program: Callable[..., Any], count: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("program", "expected"),
+    ("program", "expected", "depth"),
     [
-        (chain_with_stop, Layout("sequences", -1, 1, False)),
-        (programs.chain_backwards, Layout("walks", -1, 1, False)),
-        (programs.chain_without_loop, Layout("sequences", -2, 2, False)),
-        (programs.nested_features, Layout("sequences", -1, 2, False)),
-        (programs.hmm, Layout("sequences", -1, 1, True)),
+        (chain_with_stop, Layout("sequences", -1, frozenset()), 1),
+        (programs.chain_backwards, Layout("walks", -1, frozenset()), 1),
+        (programs.chain_without_loop, Layout("sequences", -2, frozenset()), 2),
+        (programs.nested_features, Layout("sequences", -1, frozenset()), 2),
+        (programs.scaled_and_subject_to_priors, Layout("sequences", -1, frozenset({"prior"})), 1),
     ],
 )
-def test_layout_of_programs(program: Callable[..., Any], expected: Layout) -> None:
+def test_layout_of_programs(program: Callable[..., Any], expected: Layout, depth: int) -> None:
     assert find_layout(trace(program, 3), 3, trace(program, 5), 5) == expected
+    assert plate_depth(trace(program, 3)) == depth
 
 
 def test_a_plate_that_has_the_number_of_sequences_by_chance_is_told_from_theirs() -> None:
@@ -121,7 +129,7 @@ def test_a_plate_that_has_the_number_of_sequences_by_chance_is_told_from_theirs(
         with pyro.plate("three", 3, dim=-2), pyro.plate("sequences", len(lengths), dim=-1):
             pyro.factor("length", -lengths.double().expand(3, -1))
 
-    assert find_layout(trace(program, 3), 3, trace(program, 5), 5) == Layout("sequences", -1, 2, False)
+    assert find_layout(trace(program, 3), 3, trace(program, 5), 5) == Layout("sequences", -1, frozenset())
 
 
 def test_sites_of_a_trace() -> None:

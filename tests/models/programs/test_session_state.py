@@ -21,13 +21,19 @@ from loop_programs import (
     space,
 )
 from pyro import poutine, settings
-from pyro.params.param_store import ParamStoreDict
 from torch import Tensor, nn
 from torch.distributions import constraints
 
 from pyro_ksd import ksd_check
+from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.programs.loop import LoopProgram
-from pyro_ksd.models.programs.session_state import all_seeded, isolated, params_kept, unvalidated, without_randomness
+from pyro_ksd.models.programs.session_state import (
+    default_dtype_kept,
+    isolated,
+    params_kept,
+    random_states_kept,
+    unvalidated,
+)
 
 DATA = programs.CHAIN.draw(25, torch.Generator().manual_seed(1))
 
@@ -84,18 +90,18 @@ def test_state_is_left_alone_by_programs_that_break():
 @pytest.mark.parametrize(
     "source",
     [
-        lambda: nn.functional.dropout(torch.ones(3)),
+        lambda: nn.functional.dropout(torch.ones(50)).sum(),
         lambda: poutine.block(lambda: pyro.sample("z", dist.Normal(0.0, 1.0)))(),
     ],
 )
 def test_programs_that_draw_on_their_own(source):
     def program():
-        source()
+        pyro.factor("drawn", source())
         chain()()
 
     state = torch.get_rng_state()
     with pytest.raises(ValueError, match="draws random numbers although all its sites have values"):
-        LoopProgram(program, S).log_joint(space(1))
+        LoopProgram(program, S).log_joint(space(1, shortest=1))
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -188,35 +194,42 @@ def test_unvalidated_distributions() -> None:
         dist.Normal(0.0, -1.0)
 
 
-def test_random_numbers_are_noticed_and_taken_back() -> None:
-    state = torch.get_rng_state()
-    with without_randomness(ParamStoreDict()):
-        torch.arange(3)
-    message = "draws random numbers although all its sites have values"
-    with pytest.raises(ValueError, match=message), without_randomness(ParamStoreDict()):
-        torch.rand(1)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_new_parameters_may_be_random() -> None:
-    params, state = ParamStoreDict(), torch.get_rng_state()
-    with without_randomness(params):
-        params.get_param("new", lambda: torch.rand(1))
-    assert not torch.equal(torch.get_rng_state(), state)  # the next one is to be another
-    assert len(params) == 1
-
-
-def test_the_generator_seeds_all_random_states() -> None:
+def test_a_seed_is_that_of_all_random_states() -> None:
     def numbers(seed: int) -> list[float]:
-        with all_seeded(torch.Generator().manual_seed(seed)):
+        with random_states_kept(seed):
             return [torch.rand(1).item(), np.random.random(), random.random()]  # noqa: NPY002
 
     before = states()
     first = numbers(1)
     assert states() == before
     assert numbers(1) == first
-    assert all(a != b for a, b in zip(numbers(2), first, strict=True))
-    with contextlib.suppress(BrokenError), all_seeded(torch.Generator()):
+    assert all(a != b for a, b in zip(numbers(2**62), first, strict=True))
+    with contextlib.suppress(BrokenError), random_states_kept():
         random.random()
         raise BrokenError
     assert states() == before
+
+
+def test_the_default_dtype_is_kept() -> None:
+    with contextlib.suppress(BrokenError), default_dtype_kept():
+        torch.set_default_dtype(torch.float64)
+        raise BrokenError
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_a_program_may_touch_all_that_is_kept() -> None:
+    """Whatever a program does to numpy, ``random`` and the default dtype: the session is as before."""
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        np.random.seed(0)  # noqa: NPY002
+        random.seed(0)
+        torch.manual_seed(0)
+        torch.set_default_dtype(torch.float64)
+        np.random.random()  # noqa: NPY002
+        programs.chain_with_stop(sequences, lengths)
+
+    before = states()
+    found = as_model(program, DATA).log_joint(DATA)
+    torch.testing.assert_close(found, programs.CHAIN.log_joint(DATA))
+    assert states() == before
+    assert torch.get_default_dtype() == torch.float32
