@@ -74,6 +74,7 @@ class Sequences:
         data: Any,
         alphabet: int | Iterable[Hashable] | None = None,
         *,
+        sep: str | None = None,
         lengths: Any = None,
         pad: Any = None,
     ) -> Sequences:
@@ -84,6 +85,10 @@ class Sequences:
         :param alphabet: the number of symbols or the symbols in the order of their codes. Left out, it is read off
             the data: ``max + 1`` for integers, the sorted symbols otherwise. State it where the model knows symbols
             that the data may lack.
+        :param sep: for strings, what separates the symbols, such as ``" "`` or ``","``. ``" "`` splits at any run of
+            whitespace. Any other separator needs a symbol on both sides, and whitespace around the symbols is removed.
+            An empty string is the empty sequence. Left out, each character is a symbol; strings that look like words
+            are then warned of, unless ``alphabet`` is stated.
         :param lengths: for padded arrays, the number of symbols of each row.
         :param pad: for padded arrays, the value that fills a row after its end. A padded array with neither
             ``lengths`` nor ``pad`` has full rows.
@@ -91,6 +96,10 @@ class Sequences:
 
         >>> Sequences.of([[0, 2], [], [1]]).lengths.tolist()
         [2, 0, 1]
+        >>> Sequences.of(["home search buy", "home", ""], sep=" ").to_lists()
+        [['home', 'search', 'buy'], ['home'], []]
+        >>> Sequences.of(["home, search", "home"], sep=",").to_lists()
+        [['home', 'search'], ['home']]
         >>> import torch
         >>> Sequences.of(torch.tensor([[0, 1, 1], [1, -1, -1]]), alphabet=2, pad=-1).to_lists()
         [[0, 1, 1], [1]]
@@ -98,8 +107,10 @@ class Sequences:
         if isinstance(data, Sequences):
             if alphabet is not None and as_alphabet(alphabet) != data.alphabet:
                 raise ValueError(f"the data already has the alphabet {data.alphabet}, found another one: {alphabet}")
+            if sep is not None:
+                raise ValueError("sep: expected strings to split, found Sequences; pass the strings themselves")
             return data
-        return cls(*coded(data, alphabet, lengths, pad))
+        return cls(*coded(data, alphabet, sep, lengths, pad))
 
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self[:3].to_lists()))

@@ -113,6 +113,11 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"alphabet": "abc"},
         "the data already has the alphabet ('a', 'b'), found another one: abc",
     ),
+    "separator of sequences": (
+        Sequences.of(["ab"]),
+        {"sep": " "},
+        "sep: expected strings to split, found Sequences; pass the strings themselves",
+    ),
 }
 
 

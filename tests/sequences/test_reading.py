@@ -66,6 +66,23 @@ def test_codes_from_every_container(data: Any) -> None:
     assert all(type(symbol) is int for row in made.to_lists() for symbol in row)
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        ["home buy", "home", "", "buy home"],
+        np.array(["home buy", "home", "", "buy home"]),
+        pd.Series(["home buy", "home", "", "buy home"]),
+        (line for line in ["home buy", "home", "", "buy home"]),
+        xr.DataArray(["home buy", "home", "", "buy home"], dims="name"),
+    ],
+    ids=lambda data: type(data).__name__,
+)
+def test_words_from_every_container(data: Any) -> None:
+    made = Sequences.of(data, sep=" ")
+    assert made.to_lists() == [["home", "buy"], ["home"], [], ["buy", "home"]]
+    assert made.alphabet == ("buy", "home")
+
+
 def same(left: Sequences, right: Sequences) -> bool:
     return left.alphabet == right.alphabet and left.to_lists() == right.to_lists()
 
@@ -89,7 +106,7 @@ def test_round_trip_of_codes(rows: list[list[int]], pad: int) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.text(max_size=5), min_size=1, max_size=5))
+@given(st.lists(st.text(st.characters(exclude_characters="\t;|,> "), max_size=5), min_size=1, max_size=5))
 def test_round_trip_of_text(words: list[str]) -> None:
     data = Sequences.of(words)
     assert ["".join(map(str, row)) for row in data.to_lists()] == words
@@ -112,6 +129,12 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "nothing": (None, {}, "expected a list of sequences or a padded array, found NoneType"),
     "dictionary": ({"a": [0, 1]}, {}, "expected a list of sequences or a padded array, found dict"),
     "scalar tensor": (torch.tensor(3), {}, "expected a padded array with 2 dimensions, found shape []; one sequence a"),
+    "separator for an array": (
+        np.array([["a", "b"]]),
+        {"sep": " "},
+        "sep: expected strings to split, found an array of shape [1, 2]; leave it out",
+    ),
+    "separator for a tensor": (torch.zeros(3, 2).long(), {"sep": " "}, "found an array of shape [3, 2]; leave it out"),
     "cube": (np.zeros((2, 2, 2), dtype=int), {}, "expected a padded array with 2 dimensions, found shape [2, 2, 2]"),
 }
 
