@@ -81,14 +81,14 @@ def stripped_rows(rows: list[list[Any]], lengths: Any, pad: Any) -> list[list[An
     return [row[:end] for row, end in zip(rows, ends, strict=True)]
 
 
-def check_table(table: Any) -> None:
-    """Checks that a pandas table is a padded array, and not the sequences in one of its columns."""
-    kinds = sorted({str(kind) for kind in table.dtypes})
-    if len(kinds) > 1:
-        raise ValueError(
-            f"expected a table of symbols, one sequence a row, found columns of the kinds {kinds}; pass the column of "
-            f"the sequences, such as data[{table.columns[0]!r}]"
-        )
+def check_single_column(rows: list[list[Any]]) -> None:
+    """Refuses an array with one column of strings, which are sequences rather than symbols."""
+    for row, cells in enumerate(rows):
+        if len(cells) == 1 and isinstance(cells[0], str | bytes) and len(cells[0]) > 1:
+            raise ValueError(
+                f"sequence {row}: found the string {cells[0]!r} in an array with a single column, where it would be "
+                "one symbol; pass data[:, 0] if each string is a sequence, or [[symbol] for symbol in data[:, 0]]"
+            )
 
 
 def check_lengths(lengths: Tensor, width: int) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyro_ksd.sequences.alphabets import Alphabet, as_alphabet, check_alphabet, shown_alphabet, unknown_symbol
 from pyro_ksd.sequences.array_reading import check_lengths, first_place
+from pyro_ksd.sequences.frame_reading import coded_log
 from pyro_ksd.sequences.reading import coded
 
 
@@ -23,7 +24,8 @@ class Sequences:
     :param lengths: long ``[N]``, the number of symbols of each sequence, at most ``T``.
     :param alphabet: the number of symbols ``S``, or the symbols themselves in the order of their codes.
 
-    Use :meth:`of` to make one from strings, lists, arrays or columns.
+    Use :meth:`of` to make one from strings, lists, arrays or columns, and :meth:`from_frame` for a log with one event a
+    row.
 
     >>> data = Sequences.of(["ACG", "T", "GG"])
     >>> data.alphabet, data.lengths.tolist()
@@ -111,6 +113,46 @@ class Sequences:
                 raise ValueError("sep: expected strings to split, found Sequences; pass the strings themselves")
             return data
         return cls(*coded(data, alphabet, sep, lengths, pad))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        by: Hashable | Sequence[Hashable],
+        symbol: Hashable,
+        order_by: Hashable | Sequence[Hashable] | None = None,
+        alphabet: int | Iterable[Hashable] | None = None,
+    ) -> Sequences:
+        """Makes ``Sequences`` from a log, a pandas data frame with one event a row.
+
+        Sequences are in the order in which they first appear in the frame: sequence ``i`` belongs to
+        ``frame["visit"].unique()[i]``, or to row ``i`` of ``frame[["user", "visit"]].drop_duplicates()``.
+
+        :param frame: a pandas data frame.
+        :param by: the column that tells the sequences apart, or a list of columns: one sequence for each distinct
+            value.
+        :param symbol: the column of symbols.
+        :param order_by: the column, or a list of columns, that orders the events of a sequence: numbers, times, or
+            times as text such as ``"2024-01-31 09:30"``. Left out, the events stay in the order of the rows. So do
+            ties; a warning says how many there are, unless their symbols are equal.
+        :param alphabet: as in :meth:`of`.
+        :raises ValueError: naming the row (from 0) and the column, or the argument, what was found and the fix. Missing
+            values are refused.
+
+        >>> import pandas
+        >>> log = pandas.DataFrame(
+        ...     {
+        ...         "visit": [7, 3, 7, 3, 3],
+        ...         "page": ["home", "buy", "search", "home", "search"],
+        ...         "time": [1, 6, 2, 4, 5],
+        ...     }
+        ... )
+        >>> Sequences.from_frame(log, by="visit", symbol="page", order_by="time").to_lists()
+        [['home', 'search'], ['home', 'search', 'buy']]
+        """
+        known = None if alphabet is None else as_alphabet(alphabet)
+        return cls(*coded_log(frame, by, symbol, order_by, known))
 
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self[:3].to_lists()))

@@ -10,7 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from pyro_ksd.sequences.alphabets import as_alphabet
-from pyro_ksd.sequences.array_reading import check_table, coded_array, stripped_rows
+from pyro_ksd.sequences.array_reading import check_single_column, coded_array, stripped_rows
+from pyro_ksd.sequences.frame_reading import check_table
 from pyro_ksd.sequences.row_reading import Coded, coded_rows
 from pyro_ksd.sequences.text_reading import split_rows, warn_of_words
 
@@ -24,7 +25,7 @@ def coded(data: Any, alphabet: int | Iterable[Hashable] | None, sep: str | None,
     known = None if alphabet is None else as_alphabet(alphabet)
     is_padded = lengths is not None or pad is not None
     if hasattr(data, "columns"):
-        check_table(data)
+        check_table(data, is_padded)
     is_array = hasattr(data, "dtype") or hasattr(data, "dtypes")  # a pandas table has dtypes
     array = data if isinstance(data, Tensor) else (np.asarray(data) if is_array else None)
     if array is not None and array.ndim == 2:
@@ -34,6 +35,8 @@ def coded(data: Any, alphabet: int | Iterable[Hashable] | None, sep: str | None,
             )
         if isinstance(array, Tensor) or array.dtype.kind not in "OUS":
             return coded_array(array, known, lengths, pad)
+        if known is None and not is_padded:
+            check_single_column(array.tolist())
         return coded_rows(stripped_rows(array.tolist(), lengths, pad), known)
     if array is not None and array.ndim != 1:
         raise ValueError(

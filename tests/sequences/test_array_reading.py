@@ -106,11 +106,16 @@ def test_integer_symbols_of_an_array_are_looked_up_in_the_alphabet(alphabet: Any
     assert made.to_lists() == [[0, 0, 1]]
 
 
-def test_table_with_other_columns() -> None:
-    table = pd.DataFrame({"dna": ["AC", "G"], "count": [1, 2]})
-    with pytest.raises(ValueError, match=r"pass the column of the sequences, such as data\['dna'\]"):
-        Sequences.of(table)
-    assert Sequences.of(table["dna"]).to_lists() == [["A", "C"], ["G"]]
+@pytest.mark.parametrize("options", [{"alphabet": ["AC", "G", "-"]}, {"lengths": [1, 1]}, {"pad": "-"}], ids=str)
+def test_single_column_of_strings_that_are_said_to_be_symbols(options: dict[str, Any]) -> None:
+    assert Sequences.of(np.array([["AC"], ["G"]]), **options).to_lists() == [["AC"], ["G"]]
+
+
+def test_single_column_that_can_only_be_symbols() -> None:
+    assert Sequences.of(np.array([["a"], ["b"]])).to_lists() == [["a"], ["b"]]
+    assert Sequences.of(np.array([[0], [1]])).to_lists() == [[0], [1]]
+    assert Sequences.of(np.array([["AC", "G"]])).to_lists() == [["AC", "G"]]
+    assert Sequences.of(np.array([[("C", 4)], [None]], dtype=object)[:1]).to_lists() == [[("C", 4)]]
 
 
 MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
@@ -190,6 +195,13 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"pad": "-"},
         "pad: expected an integer for an integer array, found '-'",
     ),
+    "single column of strings": (
+        np.array([["G"], ["AC"]]),
+        {},
+        "sequence 1: found the string 'AC' in an array with a single column, where it would be one symbol; pass "
+        "data[:, 0] if each string is a sequence, or [[symbol] for symbol in data[:, 0]]",
+    ),
+    "single column of bytes": (np.array([[b"AC"]]), {}, "sequence 0: found the string b'AC' in an array with a single"),
     "empty array": (np.zeros((0, 3), dtype=int), {}, "expected at least one sequence, found an empty data set"),
     "empty letters": (np.zeros((0, 3), dtype="U1"), {}, "expected at least one sequence, found an empty data set"),
     "float array": (

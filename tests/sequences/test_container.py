@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from example_sequences import FILLED, LENGTHS, LETTERS
@@ -17,6 +18,17 @@ def test_sequences_pass_through() -> None:
     data = Sequences.of(["ab", "b"])
     assert Sequences.of(data) is data
     assert Sequences.of(data, alphabet="ab") is data
+
+
+def test_a_log_becomes_sequences_over_the_stated_alphabet() -> None:
+    log = pd.DataFrame({"visit": [1, 1, 2], "page": ["home", "buy", "home"]})
+    data = Sequences.from_frame(log, by="visit", symbol="page", alphabet=["home", "search", "buy"])
+    assert isinstance(data, Sequences)
+    assert data.tokens.tolist() == [[0, 2], [0, 0]]
+    assert data.lengths.tolist() == [2, 1]
+    assert data.alphabet == ("home", "search", "buy")
+    with pytest.raises(ValueError, match="alphabet: expected distinct symbols, found 'home' more than once"):
+        Sequences.from_frame(log, by="visit", symbol="page", alphabet=["home", "home"])
 
 
 def test_encode() -> None:
