@@ -10,7 +10,10 @@ from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 
 _ROWS = 40  # sequences among which a possible one is looked for
+_NEAR = 4  # short lengths at which a model is examined
 _FAR = 100  # lengths up to which, at least, a model is examined
+_GRID = 12  # lengths between the longest sequence and that
+_STEPS = 40  # symbols after the longest sequence, one at a time
 
 
 def has_length_distribution(model: SequenceModel, data: Sequences) -> bool:
@@ -19,8 +22,8 @@ def has_length_distribution(model: SequenceModel, data: Sequences) -> bool:
     A program that draws symbols, but neither a stop nor a length, gives the sequences of *every* length a total
     probability of 1: :math:`\sum_s p(x \cdot s) = p(x)` for all :math:`x`. A score without a term of the length may
     even grow, :math:`\sum_s p(x \cdot s) > p(x)`, and has no finite sum over all lengths. That is looked for along one
-    sequence, first at its start and then, since a distribution may be uniform up to a maximum, far beyond the longest
-    sequence of the data: a distribution of the length makes the mass of some length smaller than that of a shorter one.
+    sequence of the data, at its start and its end, and then, since a distribution may be uniform up to a maximum, far
+    beyond: a distribution of the length makes the mass of some length smaller than that of a shorter one.
     """
     few = data[:_ROWS]
     possible = torch.where(model.log_joint(few) > -torch.inf, few.lengths, 0)
@@ -28,16 +31,30 @@ def has_length_distribution(model: SequenceModel, data: Sequences) -> bool:
     longest = int(possible.max())
     if not longest:
         return True
+    path = few.tokens[row, :longest]
+    _, near = _growth(model, data, path, range(1, min(_NEAR + 1, longest)))
+    if (near < 0).any():
+        return True
     far = max(4 * int(data.lengths.max()), _FAR)
-    path = few.tokens[row, :longest].repeat(1 + far // longest)
-    for lengths in (range(1, min(5, longest + 1)), range(5, far, 1 + far // 12)):
-        own, change = _growth(model, data, path, lengths)
-        if (change < 0).any():
+    try:
+        own, beyond = _growth(model, data, path.repeat(1 + far // longest), range(longest, far, 1 + far // _GRID))
+        if (beyond < 0).any():
             return True
-    impossible = [length for length, value in zip(lengths, own.tolist(), strict=True) if value == -torch.inf]
-    if impossible:  # somewhere before, the sequence became impossible: because of its symbols, or of its length?
-        _, change = _growth(model, data, path, range(max(1, impossible[0] - 1 - far // 12), impossible[0]))
-        return bool((change != 0).any())
+        # The sequence, repeated, may become impossible because of its symbols, or because of its length.
+        return bool((own == -torch.inf).any()) and _shrinks_step_by_step(model, data, path)
+    except ValueError:  # the model can score no sequence much longer than the data
+        return False
+
+
+def _shrinks_step_by_step(model: SequenceModel, data: Sequences, path: Tensor) -> bool:
+    """Whether the mass falls along a path that goes on with the most probable symbol at each step."""
+    for _ in range(_STEPS):
+        own = model.log_joint(data.derived(path[None], torch.tensor([len(path)])))
+        longer = _extensions(path[None], torch.tensor([len(path)]), data.alphabet_size)
+        extended = model.log_joint(data.derived(longer, torch.full((len(longer),), len(path) + 1)))
+        if _change(own, extended[None]).item() < 0:
+            return True
+        path = longer[int(extended.argmax())]
     return False
 
 
@@ -47,14 +64,23 @@ def _growth(model: SequenceModel, data: Sequences, path: Tensor, lengths: range)
     :returns: the log-joints of its beginnings, ``[M]``; and, for those that are possible, the log-ratios of all their
         extensions by one symbol together to them, 0 for a change that is nothing but rounding.
     """
-    size = data.alphabet_size
-    ends = torch.tensor(lengths)
-    columns = torch.arange(max(lengths, default=0) + 1)
-    beginnings = path[: len(columns)].expand(len(ends), -1).masked_fill(columns >= ends[:, None], 0)
-    longer = beginnings.repeat_interleave(size, 0)
-    index = ends.repeat_interleave(size)
-    longer.scatter_(1, index[:, None], torch.arange(size).repeat(len(ends))[:, None])
+    ends = torch.tensor(lengths, dtype=torch.long)
+    width = max(lengths, default=0)
+    beginnings = path[:width].expand(len(ends), -1).masked_fill(torch.arange(width) >= ends[:, None], 0)
+    longer = _extensions(beginnings, ends, data.alphabet_size)
     own = model.log_joint(data.derived(beginnings, ends))
-    extended = model.log_joint(data.derived(longer, index + 1)).view(-1, size).logsumexp(1)
-    same = torch.isclose(extended, own, rtol=1e-6, atol=1e-5)
-    return own, (extended - own).masked_fill(same, 0.0)[own > -torch.inf]
+    extended = model.log_joint(data.derived(longer, ends.repeat_interleave(data.alphabet_size) + 1))
+    return own, _change(own, extended.view(len(own), -1))[own > -torch.inf]
+
+
+def _extensions(tokens: Tensor, lengths: Tensor, alphabet_size: int) -> Tensor:
+    """Each of the sequences ``[M, T]`` with each of the symbols after it, long ``[M S, T + 1]``."""
+    longer = torch.nn.functional.pad(tokens, (0, 1)).repeat_interleave(alphabet_size, 0)
+    end = lengths.repeat_interleave(alphabet_size)[:, None]
+    return longer.scatter_(1, end, torch.arange(alphabet_size).repeat(len(tokens))[:, None])
+
+
+def _change(own: Tensor, extended: Tensor) -> Tensor:
+    """The log-ratios ``[M]`` of all extensions ``[M, S]`` of sequences to them, 0 where they differ by rounding."""
+    total = extended.logsumexp(1)
+    return (total - own).masked_fill(torch.isclose(total, own, rtol=1e-6, atol=1e-5), 0.0)

@@ -21,9 +21,10 @@ from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws
 from pyro_ksd.models.posterior.table_batch import TableBatch
-from pyro_ksd.models.programs.call_conventions import called_with, convention_of, is_loop
+from pyro_ksd.models.programs.call_conventions import convention_of, is_loop
 from pyro_ksd.models.programs.global_sites import parameter_shapes
 from pyro_ksd.models.programs.loop import LoopProgram
+from pyro_ksd.models.programs.program_errors import called_with
 from pyro_ksd.models.programs.validation import check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate

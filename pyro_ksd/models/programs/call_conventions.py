@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from pyro.nn import PyroModule
 from torch import Tensor
 
 from pyro_ksd.models.distributions.sampling import PAD
@@ -89,15 +87,18 @@ def _whole(numbers: Tensor) -> Tensor:
 def convention_of(program: Callable[..., Any]) -> Convention:
     """The convention of a program, from the number of sequence arguments it takes.
 
+    A second parameter is that of the lengths, unless it has a default other than ``None``: then it is an option, as in
+    ``ising(x, beta=0.5)``, and keeps its default.
+
     :raises ValueError: if it takes none, or more than two.
     """
     parameters = inspect.signature(function_of(program)).parameters.values()
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    names = [p.name for p in positional if p.name != "num_sequences"]
-    required = [p.name for p in positional if p.default is p.empty]
-    if len(names) == 1:
+    given = [p for p in positional if p.name != "num_sequences"]
+    required = [p.name for p in given if p.default is p.empty]
+    if len(given) == 1 or (len(given) > 1 and given[1].default not in (None, inspect.Parameter.empty)):
         return PaddedTokens()
-    if len(names) >= 2 and len(required) <= 2:
+    if len(given) >= 2 and len(required) <= 2:
         return TokensAndLengths()
     raise ValueError(
         f"expected a program model(sequences, lengths), model(x) or, for one sequence at a time, model(), found the "
@@ -118,30 +119,6 @@ def generates(program: Callable[..., Any]) -> bool:
 def is_loop(program: Callable[..., Any]) -> bool:
     """Whether a program makes one sequence at a time: it takes no arguments."""
     return not inspect.signature(function_of(program)).parameters
-
-
-@contextmanager
-def called_with(program: Callable[..., Any], arguments: Sequence[Tensor], alphabet_size: int) -> Iterator[None]:
-    """Adds to an error of a program what it was called with, if anything."""
-    try:
-        yield
-    except Exception as error:
-        if arguments:
-            names = "sequences, lengths"
-            more = ", and the lengths"
-            if len(arguments) == 1:
-                names = "x"
-                more = ", filled with -1 after the ends"
-            error.add_note(
-                f"The program was called as program({names}) with the codes 0..{alphabet_size - 1} of the symbols, "
-                f"long {list(arguments[0].shape)}{more}."
-            )
-        if isinstance(program, torch.nn.Module) and not isinstance(program, PyroModule):
-            error.add_note(
-                "It is a torch module, not a Pyro program: for a network that gives the logits of the next symbol see "
-                "pyro_ksd.models.AutoregressiveModel."
-            )
-        raise
 
 
 def _shown(value: Any) -> str:

@@ -80,11 +80,13 @@ def _formula(fn: Any) -> Formula | None:
 def _categorical(fn: Any, probs: Tensor, value: Tensor) -> Tensor:
     # The probability is looked up first: to take the logarithms of all of them costs most of the time of a run.
     index, table = torch.broadcast_tensors(value.long()[..., None], probs)
-    return table.gather(-1, index[..., :1]).squeeze(-1).log()
+    chosen: Tensor = table.gather(-1, index[..., :1]).squeeze(-1)
+    return chosen.log()
 
 
 def _one_hot(fn: Any, probs: Tensor, value: Tensor) -> Tensor:
-    return torch.xlogy(value, probs).sum(-1)
+    terms: Tensor = torch.xlogy(value, probs)
+    return terms.sum(-1)
 
 
 def _bernoulli(fn: Any, probs: Tensor, value: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ def score_sites(sites: Sites) -> None:
     for name, site in sites:
         try:
             values = exact_log_prob(site["fn"], site["value"])
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, RuntimeError) as error:
             raise ValueError(f"site {name!r}: {error}") from error
         site["unscaled_log_prob"] = site["log_prob"] = values
 

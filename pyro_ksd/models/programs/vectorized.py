@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pyro_ksd.common.random_numbers import drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
-from pyro_ksd.models.programs.call_conventions import called_with, convention_of, generates
+from pyro_ksd.models.programs.call_conventions import convention_of, generates
 from pyro_ksd.models.programs.empty_sequence import beside_another, is_defined
 from pyro_ksd.models.programs.enumeration import InParallel
 from pyro_ksd.models.programs.global_sites import Shapes, bind, checked_point, parameter_shapes
@@ -28,6 +28,7 @@ from pyro_ksd.models.programs.plate_layout import (
     plate_depth,
     sample_sites,
 )
+from pyro_ksd.models.programs.program_errors import called_with
 from pyro_ksd.models.programs.repeatability import InitialParams, repeatable
 from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.models.programs.site_scores import (
@@ -72,6 +73,8 @@ class VectorizedProgram(ChunkedModel):
         super().__init__(example.alphabet_size)
         self.convention = convention_of(program)
         self._program = program
+        example = _not_empty(example)
+        self._longest = int(example.lengths.max())
         self._example = self.convention.arguments(example.tokens[:3], example.lengths[:3])
         self._values = checked_point(parameters, self.parameter_shapes) if parameters else {}
         self._initial = InitialParams()
@@ -114,7 +117,7 @@ class VectorizedProgram(ChunkedModel):
         """Sequences that the program generates."""
         if not self.can_draw:
             return super().draw(num_sequences, generator)
-        with isolated(validate=False, seed=drawn_seed(generator)):
+        with called_with(self._program, (), self.alphabet_size), isolated(validate=False, seed=drawn_seed(generator)):
             value = self._bound(*[None] * self.convention.arity, num_sequences=num_sequences)
         if isinstance(value, Sequences):
             given = self.convention.arguments(value.tokens, value.lengths)
@@ -165,7 +168,10 @@ class VectorizedProgram(ChunkedModel):
         """Whether a site gives the empty sequence a probability, and all such sites ignore its padding."""
         tokens, lengths = beside_another(self.alphabet_size)
         with isolated(validate=False):
-            traces = [self._trace(self._bound, padded, lengths) for padded in tokens]
+            try:
+                traces = [self._trace(self._bound, padded, lengths) for padded in tokens]
+            except ValueError:  # some operations refuse sequences without symbols, such as pack_padded_sequence
+                return False
         return is_defined([_inside(trace, self._layout) for trace in traces], self._layout.dim)
 
     def _inspect(self, example: Sequences) -> Layout:
@@ -206,7 +212,9 @@ class VectorizedProgram(ChunkedModel):
         summed = program
         if self._enumerated:
             summed = poutine.enum(InParallel()(program), first_available_dim=-1 - self._plate_depth)
-        trace = poutine.trace(summed).get_trace(*self.convention.arguments(tokens, lengths))
+        arguments = self.convention.arguments(tokens, lengths)
+        with called_with(self._program, arguments, self.alphabet_size, self._longest):
+            trace = poutine.trace(summed).get_trace(*arguments)
         check_latents(trace, self._layout)
         return self._trace(program, tokens, lengths) if self._learn(trace) else trace
 
@@ -233,6 +241,12 @@ class VectorizedProgram(ChunkedModel):
         else:
             total = summed_over_sites(sites, self._layout.dim, len(lengths_given))
         return total[: len(lengths)]
+
+
+def _not_empty(sequences: Sequences) -> Sequences:
+    """The sequences that have symbols, if there are any."""
+    some = sequences[sequences.lengths > 0]
+    return some if len(some) else sequences
 
 
 def _inside(trace: Trace, layout: Layout) -> Sites:

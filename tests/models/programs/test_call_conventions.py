@@ -10,21 +10,20 @@ from typing import Any
 import pyro
 import pytest
 import torch
-from pyro.nn import PyroModule
 from pyro_programs import FEW_SEQUENCES as DATA
 from pyro_programs import SIZE, chain_with_stop
 from torch import Tensor
 
-from pyro_ksd import MarkovSequence, ksd_check
+from pyro_ksd import MarkovSequence
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.programs.call_conventions import (
     PaddedTokens,
     TokensAndLengths,
-    called_with,
     convention_of,
     generates,
     is_loop,
 )
+from pyro_ksd.sequences.container import Sequences
 
 
 def three_arguments(sequences: Tensor, lengths: Tensor, table: Tensor) -> None:
@@ -85,26 +84,6 @@ def test_generation_of_one_tensor_is_checked() -> None:
     model = as_model(returns_a_pair, DATA)
     with pytest.raises(ValueError, match=re.escape("expected a tensor [4, T] filled with -1 after the end")):
         model.draw(4)  # type: ignore[attr-defined]
-
-
-def test_error_of_a_program_tells_what_it_was_called_with() -> None:
-    def too_few_weights(x: Tensor) -> None:
-        with pyro.plate("sequences", len(x)):
-            pyro.factor("taste", torch.ones(SIZE - 1)[x.clamp(min=0)].sum(1))
-
-    with pytest.raises(IndexError) as error:
-        as_model(too_few_weights, DATA)
-    assert error.value.__notes__ == [
-        "The program was called as program(x) with the codes 0..2 of the symbols, long [5, 5], filled with -1 after "
-        "the ends."
-    ]
-
-
-@pytest.mark.parametrize("posterior", [None, {"weight": torch.zeros(2)}])
-def test_network_is_told_from_a_program(posterior: dict[str, Tensor] | None) -> None:
-    with pytest.raises(IndexError) as error:
-        ksd_check(torch.nn.Embedding(SIZE, 4), DATA, posterior=posterior)
-    assert "see pyro_ksd.models.AutoregressiveModel" in error.value.__notes__[-1]
 
 
 @pytest.mark.parametrize("arity", [1, 2])
@@ -198,17 +177,29 @@ def test_a_program_with_nothing_but_the_number_takes_no_sequences() -> None:
         convention_of(lambda num_sequences: None)
 
 
-def test_notes_of_errors() -> None:
-    def notes(program: Any, *arguments: Tensor) -> list[str]:
-        with pytest.raises(KeyError) as error, called_with(program, arguments, 4):
-            raise KeyError
-        return getattr(error.value, "__notes__", [])
+def ising(x: Tensor, beta: float = 0.5) -> None:
+    """An Ising chain on two symbols, whose second parameter is no length."""
+    inside = (x[:, 1:] >= 0).double()
+    with pyro.plate("sequences", len(x)):
+        pyro.factor("pairs", beta * ((x[:, 1:] == x[:, :-1]).double() * inside).sum(1))
+        pyro.factor("length", -2.0 * (x >= 0).double().sum(1))
 
-    (pair,) = notes(len, TOKENS, LENGTHS)
-    assert pair == (
-        "The program was called as program(sequences, lengths) with the codes 0..3 of the symbols, long [2, 3], and "
-        "the lengths."
-    )
-    assert notes(len) == []
-    assert "see pyro_ksd.models.AutoregressiveModel" in notes(torch.nn.Linear(1, 1), TOKENS)[-1]
-    assert len(notes(PyroModule(), TOKENS)) == 1
+
+def test_an_option_is_not_taken_for_the_lengths() -> None:
+    data = Sequences.of([[0, 0, 1], [1, 1], [0]], 2)
+    found = as_model(ising, data).log_joint(data)
+    torch.testing.assert_close(found, torch.tensor([0.5 - 6, 0.5 - 4, -2.0]).double())
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [
+        (lambda x, beta=0.5: None, PaddedTokens),
+        (lambda x, num_sequences=0: None, PaddedTokens),
+        (lambda sequences, lengths=None: None, TokensAndLengths),
+        (lambda sequences=None, lengths=None, num_sequences=None: None, TokensAndLengths),
+        (lambda sequences, lengths, scale=2.0: None, TokensAndLengths),
+    ],
+)
+def test_conventions(program: Any, kind: type) -> None:
+    assert type(convention_of(program)) is kind

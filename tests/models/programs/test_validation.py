@@ -9,7 +9,6 @@ from typing import Any
 
 import pyro
 import pyro.distributions as dist
-import pyro_programs as programs
 import pytest
 import torch
 from pyro import poutine
@@ -101,16 +100,17 @@ def test_mistakes_in_a_factor_are_told_apart() -> None:
     check_program(right, DATA)
 
 
-def test_only_short_beginnings_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    long = Sequences.of(torch.randint(SIZE, (50, 400)), SIZE)
-    model = VectorizedProgram(programs.chain_with_stop, DATA)
-    sizes: list[torch.Size] = []
-    inner = VectorizedProgram.run
+def test_faults_at_late_steps_and_with_a_least_length_are_seen() -> None:
+    """A mask that is missing from step 30 on, in a model of at least 25 symbols."""
 
-    def run(self: VectorizedProgram, tokens: Tensor, lengths: Tensor, *, validate: bool = False) -> Tensor:
-        sizes.append(tokens.shape)
-        return inner(self, tokens, lengths, validate=validate)
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", torch.where(lengths >= 25, -2.0 * lengths, -torch.inf))
+            for t in range(sequences.shape[1]):
+                with poutine.mask(mask=(t < lengths) | (t >= 30)):
+                    pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
 
-    monkeypatch.setattr(VectorizedProgram, "run", run)
-    check_program(model, long)
-    assert sizes == [(4, 6), (2, 6), (4, 9)]
+    generator = torch.Generator().manual_seed(0)
+    data = Sequences.of(torch.randint(SIZE, (10, 40), generator=generator), SIZE, lengths=torch.arange(30, 40))
+    with pytest.raises(ValueError, match="log-joint of a sequence changes with the padding after its end"):
+        check_program(VectorizedProgram(program, data), data)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors inside a user's program: what it was called with, and what may be wrong."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from pyro.nn import PyroModule
+from torch import Tensor
+
+_OURS = __name__.partition(".")[0]
+
+
+@contextmanager
+def called_with(
+    program: Callable[..., Any], arguments: Sequence[Tensor], alphabet_size: int, longest: int | None = None
+) -> Iterator[None]:
+    """Says of an error inside a program what the program was called with, and what may be wrong.
+
+    Errors that this package raises while the program runs pass as they are.
+
+    :param arguments: the sequences ``[N, T]``, and perhaps their lengths; nothing for a program without arguments.
+    :param longest: the length of the longest sequence of the data; ``None`` if sequences of the data were passed.
+    """
+    try:
+        yield
+    except Exception as error:
+        if is_ours(error):
+            raise
+        first_line = next(iter(str(error).splitlines()), "")
+        parts = [f"the program failed with {type(error).__name__}: {first_line}"]
+        if arguments:
+            parts.append(_called(arguments, alphabet_size))
+        parts += _advice(program, error, arguments, alphabet_size, longest)
+        raise ValueError("; ".join(parts)) from error
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether an error was raised by this package."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return bool(frames) and str(frames[-1][0].f_globals.get("__name__")).partition(".")[0] == _OURS
+
+
+def _called(arguments: Sequence[Tensor], alphabet_size: int) -> str:
+    names = "sequences, lengths"
+    more = ", and the lengths"
+    if len(arguments) == 1:
+        names = "x"
+        more = ", filled with -1 after the ends"
+    return (
+        f"it was called as program({names}) with the codes 0..{alphabet_size - 1} of the symbols, long "
+        f"{list(arguments[0].shape)}{more}"
+    )
+
+
+def _advice(
+    program: Callable[..., Any],
+    error: Exception,
+    arguments: Sequence[Tensor],
+    alphabet_size: int,
+    longest: int | None,
+) -> list[str]:
+    advice = []
+    if longest is not None and arguments and arguments[0].shape[1] > longest:
+        advice.append(
+            f"if it can score no sequence longer than the data ({longest} symbols), as with a table of positions, let "
+            "it give longer ones the log-probability -inf, or pass neighborhood=Substitutions()"
+        )
+    elif isinstance(error, IndexError | KeyError):
+        advice.append(
+            f"if it looks up tables by symbols, they need {alphabet_size} rows: widen them, or state the symbols that "
+            "the program knows in the order of their codes, Sequences.of(data, alphabet=...)"
+        )
+    if isinstance(program, torch.nn.Module) and not isinstance(program, PyroModule):
+        advice.append(
+            "it is a torch module, not a Pyro program: for a network that gives the logits of the next symbol see "
+            "pyro_ksd.models.AutoregressiveModel"
+        )
+    return advice or ["run it on the data by itself to find the reason"]
