@@ -25,7 +25,7 @@ from pyro_ksd.models.impossible_sequences import ImpossibleSequences, find_impos
 from pyro_ksd.models.length_distribution import has_length_distribution
 from pyro_ksd.results.groups import as_numpy, as_strings, observed_data, stamped
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.assembly import Assembly, assemble
+from pyro_ksd.stein.assembly import Assembly, allows_few_jumps, assemble
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.views import View
 
@@ -132,7 +132,7 @@ def ksd_compare(
         with _named(name):
             found = assemble(model, possible, chosen, progress=progress)
             sums.append(RowSums.of(found.matrices[0]))
-        _warn_if_it_hardly_jumps(name, chosen, found)
+        _warn_if_it_hardly_jumps(name, chosen, found, len(possible))
     attributes = {
         "kind": "relative",
         "level": level,
@@ -212,9 +212,9 @@ def _set_apart(
     return sequences[kept], {"ksd_compare_impossible": group}
 
 
-def _warn_if_it_hardly_jumps(name: str, views: Sequence[View], found: Assembly) -> None:
-    """Warns of a small discrepancy that says nothing; the bound is that of the wild bootstrap."""
-    blind = [view.name for view in views if found.hardly_jumps(view.operator)]
+def _warn_if_it_hardly_jumps(name: str, views: Sequence[View], found: Assembly, num_sequences: int) -> None:
+    """Warns of a small discrepancy that says nothing; the bound is that of the test of one model."""
+    blind = [view.name for view in views if allows_few_jumps(found.rates[view.operator], num_sequences)]
     if blind:
         warnings.warn(
             f"model {name!r} hardly ever allows the edits of the view(s) {', '.join(blind)}: its discrepancy is small "

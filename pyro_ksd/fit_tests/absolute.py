@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -17,13 +16,14 @@ from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.weighted_edits import KeptEdits
 from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.informative import informative_views
 from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, refitted_bootstrap, wild_bootstrap
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.assembly import Assembly, assemble
+from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.views import View
 
@@ -104,11 +104,9 @@ def goodness_of_fit(
     check_possible(model, sequences, log_joint)
     started = perf_counter()
     found = assemble(model, sequences, views, max_bytes, keep=True, progress=progress)
-    matrices = found.matrices[0]
-    if kind == "wild":
-        kept = _informative(views, found)
-        views = [views[index] for index in kept]
-        matrices = [matrices[index] for index in kept]
+    kept = informative_views(views, found.rates, len(sequences))
+    views = [views[index] for index in kept]
+    matrices = [found.matrices[0][index] for index in kept]
     observed = torch.stack([u_statistic(matrix) for matrix in matrices])
     assembled = perf_counter()
     generator = seeded_generator(seed)
@@ -158,25 +156,3 @@ def _kind(model: SequenceModel, size: int, bootstrap: str, refitted: bool) -> Ki
     if bootstrap == "parametric" or (bootstrap == "auto" and model.can_draw and size < SMALL_SAMPLE):
         return "parametric"
     return "wild"
-
-
-def _informative(views: Sequence[View], found: Assembly) -> list[int]:
-    """The views that the wild bootstrap can test.
-
-    As many jumps lead to the sequences of a true model as away from them. If fewer than a handful are to be expected in
-    all of the data, the few sequences that they lead to are most likely missing, and the others, each of which is a
-    little less probable than its edits, look as if the model were wrong.
-    """
-    kept = [index for index, view in enumerate(views) if not found.hardly_jumps(view.operator)]
-    if len(kept) < len(views):
-        poor = [view.name for index, view in enumerate(views) if index not in kept]
-        message = (
-            f"the model hardly ever allows the edits of the view(s) {', '.join(poor)}: the data are too few for the "
-            "wild bootstrap to test them"
-        )
-        if not kept:
-            raise ValueError(f"{message}; use bootstrap='parametric', or views with other edits")
-        warnings.warn(
-            f"{message}, and they are left out; bootstrap='parametric' can test them", UserWarning, stacklevel=3
-        )
-    return kept

@@ -37,6 +37,10 @@ class NullDraws:
         """All draws of the parts."""
         return NullDraws(torch.cat([part.statistic for part in parts]), torch.cat([part.extreme for part in parts]))
 
+    def of_views(self, indices: Sequence[int]) -> NullDraws:
+        """The draws of some of the views."""
+        return NullDraws(self.statistic[:, indices], self.extreme[:, indices])
+
 
 def rademacher(num_draws: int, size: int, generator: torch.Generator) -> Tensor:
     """Independent signs, -1 or 1; double ``[num_draws, size]``.

@@ -10,7 +10,7 @@ speaks against the model, a middling one does not say much for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from tqdm.auto import tqdm
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
+from pyro_ksd.fit_tests.informative import informative_views
 from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics
 from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
@@ -96,11 +97,13 @@ def posterior_predictive(
     realized: list[Tensor] = []
     replicated: list[NullDraws] = []
     kept: list[tuple[dict[Operator, KeptEdits], list[SteinMatrix]]] = []
+    rates: list[Mapping[Operator, Tensor]] = []
     edits = max(int(edit_bounds(view.operator.neighborhood, sequences).sum()) for view in views)
     with tqdm(desc="posterior draws", unit="draw", total=len(models), disable=not progress) as bar:
         for part in models.parts(max(1, WEIGHTED_PAIRS // max(1, edits))):
             _check_possible(part, sequences)
             found = assemble(part.batch, sequences, views, max_bytes, keep=True)
+            rates.append(found.rates)
             for index, matrices in enumerate(found.matrices):
                 if len(realized) in localized:
                     own = {operator: edits.under(index) for operator, edits in found.edits.items()}
@@ -109,11 +112,14 @@ def posterior_predictive(
             replicates = part.draw(size, generator)
             replicated.append(null_statistics(part.stacked(size), replicates, size, views, max_bytes))
             bar.update(len(part))
-    null = NullDraws.cat(replicated)
-    observed = torch.stack(realized)
+    together = {view.operator: torch.cat([part[view.operator] for part in rates]) for view in views}
+    shown = informative_views(views, together, size)
+    views = [views[index] for index in shown]
+    null = NullDraws.cat(replicated).of_views(shown)
+    observed = torch.stack(realized)[:, shown]
     compared = perf_counter()
     by_draw = [
-        localize_views(own, views, matrices, null.extreme, max_bytes)
+        localize_views(own, views, [matrices[index] for index in shown], null.extreme, max_bytes)
         for own, matrices in tqdm(kept, desc="localization", unit="draw", disable=not progress)
     ]
     places = [mean_localization(of_view) for of_view in zip(*by_draw, strict=True)]

@@ -36,19 +36,24 @@ class Assembly:
     :ivar rates: for each operator of the views, the sums of all weights, double ``[K]``: how many jumps from all
         sequences are to be expected in a unit of time.
     :ivar edits: for each operator, its edits and their weights; empty if they were not to be kept.
-    :ivar num_sequences: the number of sequences.
     :ivar model_seconds: the time that the models took.
     """
 
     matrices: list[list[SteinMatrix]]
     rates: Mapping[Operator, Tensor]
     edits: Mapping[Operator, KeptEdits]
-    num_sequences: int
     model_seconds: float
 
-    def hardly_jumps(self, operator: Operator) -> bool:
-        """Whether the model allows fewer than a handful of the operator's edits in all of the data."""
-        return bool(self.rates[operator].min() < min(_FEW, _RARE * self.num_sequences))
+
+def allows_few_jumps(rates: Tensor, num_sequences: int) -> bool:
+    """Whether models allow fewer than a handful of an operator's edits in all of the data.
+
+    :param rates: the sums of all weights under ``K`` models, ``[K]``; the largest counts.
+
+    >>> allows_few_jumps(torch.tensor([0.2]), 20), allows_few_jumps(torch.tensor([7.0]), 1000)
+    (True, False)
+    """
+    return bool(rates.max() < min(_FEW, _RARE * num_sequences))
 
 
 def stein_matrices(
@@ -106,7 +111,6 @@ def assemble(
         matrices=[list(matrices) for matrices in zip(*by_view, strict=True)],
         rates={operator: found.rate for operator, found in passes.items()},
         edits={operator: found.kept for operator, found in passes.items() if found.kept is not None},
-        num_sequences=len(sequences),
         model_seconds=sum(found.model_seconds for found in passes.values()),
     )
 

@@ -11,7 +11,6 @@ from example_models import Unsampled, walk
 
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
-from pyro_ksd.models import constrain
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import ZanellaOperator
@@ -106,20 +105,3 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
 
 def test_possible_sequences_pass() -> None:
     check_possible(walk(), data())
-
-
-def ends_with_zero(x: Sequences) -> torch.Tensor:
-    return x.tokens.gather(1, (x.lengths - 1).clamp(min=0)[:, None])[:, 0] == 0
-
-
-def test_the_wild_bootstrap_leaves_out_views_whose_edits_are_hardly_ever_possible() -> None:
-    # Such a walk can grow only by holding its place, which it does in one step of a thousand.
-    model = constrain(walk(), ends_with_zero)
-    sequences = model.draw(60, torch.Generator().manual_seed(0))
-    with pytest.warns(UserWarning, match=r"hardly ever allows the edits of the view\(s\) length: the data are too few"):
-        wild = goodness_of_fit(model, sequences, default_views(), bootstrap="wild", num_bootstrap=50)
-    assert [view.name for view in wild.views] == ["content-1", "content-2", "content-3", "start"]
-    assert wild.null.statistic.shape == (50, 4)
-    assert goodness_of_fit(model, sequences, default_views(), num_bootstrap=3).views[-1].name == "length"
-    with pytest.raises(ValueError, match="too few for the wild bootstrap to test them; use bootstrap='parametric'"):
-        goodness_of_fit(model, sequences, default_views()[-1:], bootstrap="wild")

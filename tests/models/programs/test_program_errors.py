@@ -70,9 +70,7 @@ def too_few_weights(x: Tensor) -> None:
 
 
 def test_error_of_a_program_tells_what_it_was_called_with() -> None:
-    expected = (
-        "program(x) with the codes 0..2 of the symbols, long [5, 5], filled with -1 after the ends; if it"
-    )
+    expected = "program(x) with the codes 0..2 of the symbols, long [5, 5], filled with -1 after the ends; if it"
     with pytest.raises(ValueError, match=re.escape(expected)):
         as_model(too_few_weights, DATA)
 

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views whose edits the model hardly ever allows say nothing, whatever the bootstrap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+from torch import Tensor
+
+from pyro_ksd import MarkovSequence, ksd_check
+from pyro_ksd.edits.neighborhoods import Substitutions
+from pyro_ksd.examples import random_walk
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.fit_tests.informative import informative_views
+from pyro_ksd.models import constrain
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.views import default_views
+
+
+def ends_with_zero(x: Sequences) -> Tensor:
+    return x.tokens.gather(1, (x.lengths - 1).clamp(min=0)[:, None])[:, 0] == 0
+
+
+@pytest.mark.parametrize("bootstrap", ["wild", "parametric"])
+def test_views_whose_edits_are_hardly_ever_possible_are_left_out(bootstrap: Any) -> None:
+    # Such a walk can grow only by holding its place, which it does in one step of a thousand.
+    model = constrain(random_walk(5), ends_with_zero)
+    data = model.draw(60, torch.Generator().manual_seed(0))
+    with pytest.warns(UserWarning, match=r"hardly ever allows the edits of the view\(s\) length, so that they show"):
+        found = goodness_of_fit(model, data, default_views(), bootstrap=bootstrap, num_bootstrap=20)
+    assert [view.name for view in found.views] == ["content-1", "content-2", "content-3", "start"]
+    assert found.null.statistic.shape == (20, 4)
+    assert len(found.matrices) == 4
+    with pytest.raises(ValueError, match="however badly it fits; choose edits that lead from one possible sequence"):
+        goodness_of_fit(model, data, default_views()[-1:], bootstrap=bootstrap)
+
+
+def frozen(size: int = 3) -> MarkovSequence:
+    """A chain in which each symbol says what comes next, so that every substitution is impossible."""
+    return MarkovSequence.from_transitions(torch.eye(size)[0], torch.eye(size).roll(1, 1), stop=0.3)
+
+
+@pytest.mark.parametrize("bootstrap", ["wild", "parametric"])
+def test_a_model_that_allows_no_edit_is_not_said_to_fit(bootstrap: str) -> None:
+    data = Sequences.of([[0, 1, 2, 0], [0, 1], [0, 1, 2]] * 10, 3)
+    with pytest.raises(ValueError, match=r"the view\(s\) content-1, content-2, content-3, start, so that they show"):
+        ksd_check(
+            frozen(),
+            data,
+            neighborhood=Substitutions(),
+            views=["content-1", "content-2", "content-3", "start"],
+            bootstrap=bootstrap,
+            progress=False,
+        )
+
+
+def program(x: Tensor | None = None, num_sequences: int = 0) -> Tensor:
+    stop = pyro.sample("stop", dist.Beta(2.0, 2.0))
+    chain = MarkovSequence.from_transitions(torch.eye(3)[0], torch.eye(3).roll(1, 1), stop)
+    with pyro.plate("sequences", num_sequences if x is None else len(x)):
+        return pyro.sample("x", chain, obs=x)
+
+
+def test_posterior_checks_leave_them_out_too() -> None:
+    data = Sequences.of([[0, 1, 2, 0], [0, 1], [0, 1, 2]] * 10, 3)
+    draws = {"stop": torch.tensor([0.25, 0.3, 0.35, 0.3])}
+    options: dict[str, Any] = {"posterior": draws, "progress": False}
+    with pytest.raises(ValueError, match="hardly ever allows the edits"):
+        ksd_check(program, data, neighborhood=Substitutions(), views="content-1", **options)
+    [length] = default_views()[-1:]
+    [letters] = default_views(Substitutions())[:1]
+    with pytest.warns(UserWarning, match=r"the view\(s\) content-1, so that they show nothing.*they are left out"):
+        check = ksd_check(program, data, views=[letters, length], **options)
+    assert check["ksd"]["view"].values.tolist() == ["length"]
+    assert check["ksd"]["p_value"].shape == (1,)
+
+
+def test_the_largest_rate_of_several_models_counts() -> None:
+    views = default_views()
+    rates = {view.operator: torch.tensor([0.0, 50.0]) for view in views}
+    assert informative_views(views, rates, 100) == [0, 1, 2, 3, 4]
