@@ -121,6 +121,7 @@ class Style:
     :ivar warning: what a check of the programs warns of, if anything.
     :ivar warns_when_scored: whether it warns of it whenever sequences are scored.
     :ivar given_lengths: whether the program gives no probability to lengths.
+    :ivar end: the symbol with which every sequence ends, if there is one.
     :ivar count: how many sequences a check gets.
     :ivar tolerance: of log-ratios, larger for programs in single precision.
     """
@@ -135,6 +136,7 @@ class Style:
     warning: str | None = None
     warns_when_scored: bool = False
     given_lengths: bool = False
+    end: int | None = None
     count: int = 120
     tolerance: float = 1e-10
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +13,7 @@ import xarray as xr
 from torch import Tensor
 
 from pyro_ksd.checks.data_argument import as_sequences
+from pyro_ksd.checks.end_argument import end_code, unnamed_end
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
 from pyro_ksd.common.option_checks import check_level
 from pyro_ksd.edits.neighborhoods import Neighborhood
@@ -25,6 +26,7 @@ from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences, find_impossible
 from pyro_ksd.models.length_distribution import has_length_distribution
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.results.containers import dataset
 from pyro_ksd.results.groups import predictive_datatree, to_datatree
@@ -42,6 +44,7 @@ def ksd_check(
     balancing: str | Balancing | None = None,
     parameters: Mapping[str, Tensor] | None = None,
     order: int | None = None,
+    end: Hashable | None = None,
     sampler: Sampler | None = None,
     posterior: Any = None,
     refit: Callable[[Any, Sequences], Any] | None = None,
@@ -70,6 +73,8 @@ def ksd_check(
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
     :param order: the order of a program whose steps depend only on the ``order`` symbols before them; makes the check
         of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`.
+    :param end: the symbol with which every sequence ends, for a model that draws symbol after symbol until this one
+        comes. The symbol is part of the data; edits happen in front of it.
     :param sampler: draws sequences from a model that cannot: takes their number and a generator.
     :param posterior: draws of a program's global sites, for a posterior predictive check: an ``MCMC`` object after its
         run, draws by name, a guide, a ``Predictive``, or an ArviZ container with a group ``posterior``. Of more than
@@ -101,22 +106,26 @@ def ksd_check(
     check_level(level)
     known = adapted(model)
     sequences = as_sequences(data, known)
+    last = end_code(end, neighborhood, sequences)
     if posterior is not None:
         _check_alone(parameters=parameters, sampler=sampler, refit=refit, gram=gram or None, bootstrap=bootstrap)
-        draws = PosteriorModels(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order)
+        draws = PosteriorModels(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order, end=last)
         ready: SequenceModel = draws[0]
     elif refit is not None:
         if parameters is not None:
             raise ValueError("refit: expected no parameters= beside it, which it finds itself; leave them out")
-        fit = _refitted(refit, model, order, sampler)
+        fit = _refitted(refit, model, order=order, end=last, sampler=sampler)
         ready = fit(sequences)
     else:
-        ready = as_model(model, sequences, parameters=parameters, order=order, sampler=sampler)
-    lengths = isinstance(known, SequenceModel) or has_length_distribution(ready, sequences)
+        ready = as_model(model, sequences, parameters=parameters, order=order, end=last, sampler=sampler)
+    ready.check_data(sequences)
+    lengths = has_length_distribution(ready, sequences)
+    if not lengths and last is None and neighborhood is None and (message := unnamed_end(sequences)):
+        raise ValueError(message)
     chosen = chosen_views(views, neighborhood, balancing, [ready], lengths=lengths)
     if not lengths:
         check_keeps_length(chosen, sequences[:10])
-    ready.check_data(sequences)
+        ready = GivenLengths(ready)
     impossible = find_impossible(ready, sequences)
     possible = sequences
     sites = {}
@@ -154,15 +163,15 @@ def _check_alone(**others: Any) -> None:
 
 
 def _refitted(
-    refit: Callable[[Any, Sequences], Any], model: Any, order: int | None, sampler: Sampler | None
+    refit: Callable[[Any, Sequences], Any], model: Any, **options: Any
 ) -> Callable[[Sequences], SequenceModel]:
     """The model as it comes out of a fit to sequences."""
 
     def fit(sequences: Sequences) -> SequenceModel:
         found = refit(model, sequences)
         if isinstance(found, Mapping):
-            return as_model(model, sequences, parameters=found, order=order, sampler=sampler)
-        return as_model(found, sequences, order=order, sampler=sampler)
+            return as_model(model, sequences, parameters=found, **options)
+        return as_model(found, sequences, **options)
 
     return fit
 

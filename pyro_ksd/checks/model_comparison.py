@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ import xarray as xr
 from torch import Tensor
 
 from pyro_ksd.checks.data_argument import as_sequences
+from pyro_ksd.checks.end_argument import end_code, unnamed_end
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
 from pyro_ksd.common.option_checks import check_level
 from pyro_ksd.edits.neighborhoods import Neighborhood
@@ -23,6 +24,7 @@ from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences, find_impossible
 from pyro_ksd.models.length_distribution import has_length_distribution
+from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.results.groups import as_numpy, as_strings, observed_data, stamped
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import Assembly, allows_few_jumps, assemble
@@ -41,6 +43,7 @@ def ksd_compare(
     balancing: str | Balancing | None = None,
     parameters: Mapping[str, Mapping[str, Tensor]] | None = None,
     order: int | Mapping[str, int] | None = None,
+    end: Hashable | None = None,
     level: float = 0.05,
     progress: bool = True,
 ) -> xr.DataTree:
@@ -75,6 +78,7 @@ def ksd_compare(
     :param parameters: for each program that needs some, by its name: values of its global sample sites and
         ``pyro.param`` sites, by theirs.
     :param order: as for :func:`~pyro_ksd.ksd_check`; one for all models, or those of some by name.
+    :param end: as for :func:`~pyro_ksd.ksd_check`, for all models.
     :param level: the p-value up to which a model is called worse.
     :param progress: whether to show progress bars.
     :returns: ``ksd_compare`` and ``observed_data``, and ``ksd_compare_impossible`` if some model calls some sequences
@@ -108,15 +112,15 @@ def ksd_compare(
     check_level(level)
     knowing = [model for model in models.values() if isinstance(model, SequenceModel)]  # the number of symbols
     sequences = as_sequences(data, knowing[0] if knowing else None)
-    ready = {}
+    last = end_code(end, neighborhood, sequences)
+    ready: dict[str, SequenceModel] = {}
     for name, model in models.items():
         with _named(name):
-            ready[name] = as_model(model, sequences, parameters=parameters.get(name), order=orders.get(name))
-    without_lengths = [
-        name
-        for name, model in models.items()
-        if not isinstance(model, SequenceModel) and not has_length_distribution(ready[name], sequences)
-    ]
+            ready[name] = as_model(model, sequences, parameters=parameters.get(name), order=orders.get(name), end=last)
+    without_lengths = [name for name, model in ready.items() if not has_length_distribution(model, sequences)]
+    if without_lengths and last is None and neighborhood is None and (message := unnamed_end(sequences)):
+        with _named(without_lengths[0]):
+            raise ValueError(message)
     subject = f"{', '.join(f'model {name!r}' for name in without_lengths)}: "
     suited = list(ready.values())
     chosen = chosen_views(views, neighborhood, balancing, suited, lengths=not without_lengths, subject=subject)
@@ -124,6 +128,7 @@ def ksd_compare(
     if without_lengths:
         with _named(without_lengths[0]):
             check_keeps_length(chosen, sequences[:10])
+        ready = {name: GivenLengths(model) for name, model in ready.items()}
     impossible = _find_impossible(ready, sequences)
     possible, group = _set_apart(ready, sequences, impossible)
     check_comparable(len(possible))

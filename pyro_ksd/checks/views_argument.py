@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Sequence
 
-from pyro_ksd.edits.neighborhoods import ModelsUnion, Neighborhood, Substitutions
+from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
@@ -50,6 +50,9 @@ def chosen_views(
     if not lengths and around is None:
         warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=3)
         around = Substitutions()
+    elif not lengths and neighborhood is None and all(model.end is not None for model in models):
+        warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=3)
+        around = BeforeEnd(Substitutions())
     default = {view.name: view for view in default_views(around, balancing or "barker")}
     if not lengths:
         del default["length"]
@@ -67,7 +70,7 @@ def chosen_views(
 
 def _suited(models: Sequence[SequenceModel]) -> Neighborhood | None:
     """The edits that suit the models, if any of them states some."""
-    stated = [around for model in models if (around := model.default_neighborhood) is not None]
+    stated = list(dict.fromkeys(around for model in models if (around := model.default_neighborhood) is not None))
     if len(stated) < 2:
         return stated[0] if stated else None
     return ModelsUnion(tuple(stated))

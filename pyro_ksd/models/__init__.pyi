@@ -13,5 +13,6 @@ from .networks.autoregressive import AutoregressiveModel as AutoregressiveModel
 from .programs.loop import LoopProgram as LoopProgram
 from .programs.vectorized import VectorizedProgram as VectorizedProgram
 from .wrappers.constrained import constrain as constrain
+from .wrappers.ended import EndedModel as EndedModel
 from .wrappers.sampler import with_sampler as with_sampler
 from .wrappers.tabulated import TabulatedModel as TabulatedModel

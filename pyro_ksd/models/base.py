@@ -73,6 +73,16 @@ class SequenceModel(ABC):
         """The edits that suit the model, where it needs others than all substitutions, insertions and deletions."""
         return None
 
+    @property
+    def defines_lengths(self) -> bool | None:
+        """Whether the model gives probabilities to lengths; ``None`` where its log-joints must show it."""
+        return None
+
+    @property
+    def end(self) -> int | None:
+        """The code of the symbol with which every sequence ends, and which stands nowhere else, if there is one."""
+        return None
+
     def check_data(self, sequences: Sequences) -> None:  # noqa: B027  # all data are welcome by default
         """Refuses data that are not meant for the model.
 

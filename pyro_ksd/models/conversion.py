@@ -16,6 +16,7 @@ from pyro_ksd.models.programs.call_conventions import is_loop
 from pyro_ksd.models.programs.loop import LoopProgram
 from pyro_ksd.models.programs.validation import check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.models.wrappers.ended import EndedModel
 from pyro_ksd.models.wrappers.sampler import Sampler, with_sampler
 from pyro_ksd.models.wrappers.tabulated import TabulatedModel
 from pyro_ksd.sequences.container import Sequences
@@ -27,6 +28,7 @@ def as_model(
     *,
     parameters: Mapping[str, Tensor] | None = None,
     order: int | None = None,
+    end: int | None = None,
     sampler: Sampler | None = None,
 ) -> SequenceModel:
     """The model made from what a user passes.
@@ -46,6 +48,8 @@ def as_model(
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
     :param order: the user's word that a symbol, and whether it is the last one, depends on no more than ``order``
         symbols before it: see :class:`~pyro_ksd.models.TabulatedModel`.
+    :param end: the code of the symbol with which every sequence ends, and which stands nowhere else: see
+        :class:`~pyro_ksd.models.EndedModel`. For a model that draws symbol after symbol until this one comes.
     :param sampler: draws sequences from the model, where the model itself cannot: takes their number and a generator.
 
     >>> import pyro
@@ -60,6 +64,8 @@ def as_model(
     ready = _converted(adapted(model), sequences, parameters)
     if order is not None:
         ready = TabulatedModel(ready, order, sequences)
+    if end is not None and ready.end != end:
+        ready = EndedModel(ready, end)
     return ready if sampler is None else with_sampler(ready, sampler)
 
 

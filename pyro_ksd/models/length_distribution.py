@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.sequences.container import Sequences
 
 _ROWS = 40  # sequences among which a possible one is looked for
@@ -25,6 +26,10 @@ def has_length_distribution(model: SequenceModel, data: Sequences) -> bool:
     sequence of the data, at its start and its end, and then, since a distribution may be uniform up to a maximum, far
     beyond: a distribution of the length makes the mass of some length smaller than that of a shorter one.
     """
+    if model.defines_lengths is not None:
+        return model.defines_lengths
+    if model.end is not None:
+        return has_length_distribution(_WithoutEnd(model), _without_last(data))
     few = data[:_ROWS]
     possible = torch.where(model.log_joint(few) > -torch.inf, few.lengths, 0)
     row = int(possible.argmax())
@@ -32,18 +37,41 @@ def has_length_distribution(model: SequenceModel, data: Sequences) -> bool:
     if not longest:
         return True
     path = few.tokens[row, :longest]
-    _, near = _growth(model, data, path, range(1, min(_NEAR + 1, longest)))
-    if (near < 0).any():
-        return True
     far = max(4 * int(data.lengths.max()), _FAR)
     try:
-        own, beyond = _growth(model, data, path.repeat(1 + far // longest), range(longest, far, 1 + far // _GRID))
+        _, near = _growth(model, data, path, range(1, min(_NEAR + 1, longest)))
+        if (near < 0).any():
+            return True
+        repeated = path.repeat(1 + far // longest)
+        lengths = range(longest, far, 1 + far // _GRID)
+        own, beyond = _growth(model, data, repeated, lengths)
         if (beyond < 0).any():
             return True
-        # The sequence, repeated, may become impossible because of its symbols, or because of its length.
-        return bool((own == -torch.inf).any()) and _shrinks_step_by_step(model, data, path)
-    except ValueError:  # the model can score no sequence much longer than the data
+        if (own > -torch.inf).all():
+            return False
+        # The sequence, repeated, becomes impossible: because of its symbols, or because of its length?
+        last = int((own > -torch.inf).nonzero().max())
+        return _shrinks_step_by_step(model, data, repeated[: lengths[last]])
+    except ValueError:  # the model can score no sequence that is much longer, or shorter, than the data
         return False
+
+
+class _WithoutEnd(ModelWrapper):
+    """A model of sequences that end with a symbol, as a model of what stands in front of it."""
+
+    end = None
+    defines_lengths = None
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        tokens = torch.nn.functional.pad(sequences.tokens, (0, 1))
+        tokens.scatter_(1, sequences.lengths[:, None], int(self.model.end or 0))
+        return self.model.log_joint(sequences.derived(tokens, sequences.lengths + 1))
+
+
+def _without_last(sequences: Sequences) -> Sequences:
+    lengths = (sequences.lengths - 1).clamp(min=0)
+    inside = torch.arange(sequences.width) < lengths[:, None]
+    return sequences.derived(sequences.tokens * inside, lengths).narrowed()
 
 
 def _shrinks_step_by_step(model: SequenceModel, data: Sequences, path: Tensor) -> bool:
@@ -70,7 +98,7 @@ def _growth(model: SequenceModel, data: Sequences, path: Tensor, lengths: range)
     longer = _extensions(beginnings, ends, data.alphabet_size)
     own = model.log_joint(data.derived(beginnings, ends))
     extended = model.log_joint(data.derived(longer, ends.repeat_interleave(data.alphabet_size) + 1))
-    return own, _change(own, extended.view(len(own), -1))[own > -torch.inf]
+    return own, _change(own, extended.view(-1, data.alphabet_size))[own > -torch.inf]
 
 
 def _extensions(tokens: Tensor, lengths: Tensor, alphabet_size: int) -> Tensor:

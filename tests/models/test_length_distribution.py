@@ -138,3 +138,40 @@ def test_models_of_the_package_have_a_distribution_of_the_length() -> None:
 
 def test_without_a_possible_sequence_that_has_symbols_nothing_can_be_said() -> None:
     assert has_length_distribution(as_model(conditional_on_length, DATA), Sequences.of([[], []], SIZE))
+
+
+def between(least: int, most: int) -> Any:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        """All lengths in between are equally probable."""
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", torch.where((lengths >= least) & (lengths <= most), 0.0, -torch.inf))
+            for t in range(sequences.shape[1]):
+                with poutine.mask(mask=t < lengths):
+                    pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
+
+    return program
+
+
+@pytest.mark.parametrize(("least", "most"), [(1, 12), (8, 12), (6, 6), (8, 40), (30, 31), (2, 60)])
+@pytest.mark.parametrize("among", [0.0, 0.5, 1.0])
+def test_a_least_and_a_largest_length(least: int, most: int, among: float) -> None:
+    """Wherever the data lie between the least and the largest length."""
+    length = round(least + among * (most - least))
+    data = Sequences.of(torch.randint(SIZE, (10, length), generator=torch.Generator().manual_seed(0)), SIZE)
+    assert has_length_distribution(as_model(between(least, most), data), data)
+
+
+def test_a_check_keeps_its_insertions_where_there_is_a_least_length() -> None:
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.randint(8, 13, (50,), generator=generator)
+    data = Sequences.of(torch.randint(SIZE, (50, 12), generator=generator), SIZE, lengths=lengths)
+    check = ksd_check(between(8, 12), data, order=None, num_bootstrap=5, progress=False)
+    assert check["ksd"].attrs["edits"] == "deletion, insertion, substitution"
+    assert "length" in check["ksd"]["view"].values
+
+
+def test_models_of_users_are_examined_too() -> None:
+    """Whatever form they come in: a model that was made before is no other."""
+    with pytest.warns(UserWarning, match="the model gives no probability to lengths"):
+        check = ksd_check(as_model(conditional_on_length, DATA), DATA, num_bootstrap=5, progress=False)
+    assert check["ksd"].attrs["edits"] == "substitution"

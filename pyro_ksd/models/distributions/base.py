@@ -84,6 +84,10 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
         """The number of symbols ``S``."""
         return self._alphabet_size
 
+    @property
+    def defines_lengths(self) -> bool:
+        return True
+
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> SequenceConstraint:
         return SequenceConstraint(self.alphabet_size)

@@ -27,6 +27,7 @@ from pyro_ksd.models.programs.loop import LoopProgram
 from pyro_ksd.models.programs.program_errors import called_with
 from pyro_ksd.models.programs.validation import check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.models.wrappers.ended import EndedBatch, EndedModel
 from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate
 from pyro_ksd.sequences.container import Sequences
 
@@ -40,13 +41,21 @@ class PosteriorModels:
         :func:`~pyro_ksd.models.posterior.pyro_posteriors.posterior_draws` takes.
     :param num_draws: how many draws to take from a guide, and of others at most, at even distances.
     :param order: see :func:`~pyro_ksd.models.as_model`.
+    :param end: see :func:`~pyro_ksd.models.as_model`.
     :ivar alphabet_size: the number of symbols ``S``.
     :ivar num_chains: the number of chains that the draws come from.
     :ivar values: ``[D, ...]`` by name, the draws of all chains one after the other.
     """
 
     def __init__(
-        self, program: Any, data: Sequences, posterior: Any, *, num_draws: int = 200, order: int | None = None
+        self,
+        program: Any,
+        data: Sequences,
+        posterior: Any,
+        *,
+        num_draws: int = 200,
+        order: int | None = None,
+        end: int | None = None,
     ) -> None:
         if not callable(program) or isinstance(adapted(program), Distribution | SequenceModel):
             raise ValueError(
@@ -55,6 +64,7 @@ class PosteriorModels:
             )
         self.alphabet_size = data.alphabet_size
         self._program = program
+        self._end = end
         arguments = () if is_loop(program) else convention_of(program).arguments(data.tokens, data.lengths)
         with called_with(program, arguments, data.alphabet_size):
             shapes = parameter_shapes(program, *arguments)
@@ -87,8 +97,10 @@ class PosteriorModels:
 
     def __getitem__(self, index: int) -> SequenceModel:
         """The model under one draw."""
-        plain = self._plain(index)
-        return plain if self._order is None else TabulatedModel(plain, self._order)
+        model: SequenceModel = self._plain(index)
+        if self._order is not None:
+            model = TabulatedModel(model, self._order)
+        return model if self._end is None else EndedModel(model, self._end)
 
     def __iter__(self) -> Iterator[SequenceModel]:
         """The models, one for each draw."""
@@ -97,14 +109,14 @@ class PosteriorModels:
     @cached_property
     def batch(self) -> ModelBatch:
         """The models, evaluated in one call."""
-        programs: ModelBatch
+        models: ModelBatch
         if self._base is None:
-            programs = ModelList([self._plain(index) for index in range(len(self))])
+            models = ModelList([self._plain(index) for index in range(len(self))])
         else:
-            programs = ProgramBatch(self._base, self.values)
-        if self._order is None:
-            return programs
-        return TableBatch(tabulate(programs.log_joint, self.alphabet_size, self._order))
+            models = ProgramBatch(self._base, self.values)
+        if self._order is not None:
+            models = TableBatch(tabulate(models.log_joint, self.alphabet_size, self._order))
+        return models if self._end is None else EndedBatch(models, self._end)
 
     def parts(self, size: int) -> Iterator[PosteriorModels]:
         """The draws in parts of at most ``size``."""
@@ -116,7 +128,7 @@ class PosteriorModels:
 
     def draw(self, num_sequences: int, generator: torch.Generator) -> Sequences:
         """Data sets of ``num_sequences`` sequences, one from each model, one after the other."""
-        return Sequences.cat([self._plain(index).draw(num_sequences, generator) for index in range(len(self))])
+        return Sequences.cat([self[index].draw(num_sequences, generator) for index in range(len(self))])
 
     def stacked(self, size: int) -> StackedModels:
         """The model of data sets of ``size`` sequences, one for each draw, that follow each other."""

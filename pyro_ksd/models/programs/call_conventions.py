@@ -6,9 +6,11 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from pyro.poutine.messenger import _bound_partial, _context_wrap
 from torch import Tensor
 
 from pyro_ksd.models.distributions.sampling import PAD
@@ -107,8 +109,14 @@ def convention_of(program: Callable[..., Any]) -> Convention:
 
 
 def function_of(program: Callable[..., Any]) -> Callable[..., Any]:
-    """The function whose signature says how the program is called."""
-    return program.forward if isinstance(program, torch.nn.Module) else program
+    """The function whose signature says how the program is called, without Pyro's handlers around it."""
+    while True:
+        if isinstance(program, _bound_partial):
+            program = program.func
+        elif isinstance(program, partial) and program.func is _context_wrap:
+            program = program.args[1]
+        else:
+            return program.forward if isinstance(program, torch.nn.Module) else program
 
 
 def generates(program: Callable[..., Any]) -> bool:

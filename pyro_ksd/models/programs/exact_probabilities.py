@@ -2,8 +2,8 @@
 """Log-probabilities that are exact where a probability is 0 or 1.
 
 A distribution of torch that is made from ``probs`` moves them away from 0 and 1 before it takes logarithms:
-``Categorical(probs)`` gives an impossible symbol the probability 1e-7. Here what cannot happen has the log-probability
-``-inf``.
+``Categorical(probs)`` gives an impossible symbol the probability 1e-7. And without validation, which would be too slow,
+values outside of a support get some number, or an error. Here what cannot happen has the log-probability ``-inf``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Formula = Callable[[Any, Tensor, Tensor], Tensor]
 
 
 def exact_log_prob(fn: Any, value: Tensor) -> Tensor:
-    """``fn.log_prob(value)``, with exact logarithms of probabilities that were passed as ``probs``.
+    """``fn.log_prob(value)``, with exact logarithms of ``probs``, and ``-inf`` outside of the support.
 
     >>> certain = Categorical(torch.tensor([0.0, 1.0]))
     >>> exact_log_prob(certain, torch.tensor([0, 1])).tolist(), bool(certain.log_prob(torch.tensor(0)) > -20)
@@ -39,12 +39,18 @@ def exact_log_prob(fn: Any, value: Tensor) -> Tensor:
         inner = exact_log_prob(fn.base_dist, value)
         return inner.expand(torch.broadcast_shapes(inner.shape, fn.batch_shape))
     formula = _formula(fn)
-    if formula is None:
-        values = fn.log_prob(value)
-        return values
-    if fn._validate_args:
+    possible = _nearest(fn, value)
+    if fn._validate_args and (formula is not None or possible is not value):
         fn._validate_sample(value)
-    return formula(fn, fn.probs, value)
+    values = fn.log_prob(possible) if formula is None else formula(fn, fn.probs, possible)
+    return values if possible is value else torch.where(possible == value, values, -torch.inf)
+
+
+def _nearest(fn: Any, value: Tensor) -> Tensor:
+    """The nearest values in the support, for distributions that give others some number, or an error."""
+    if isinstance(fn, Categorical):
+        return value.clamp(0, fn._num_events - 1)
+    return value.clamp(min=0) if isinstance(fn, Geometric) else value
 
 
 def own_mask(fn: Any) -> Tensor | bool:

@@ -8,9 +8,12 @@ from typing import Any
 
 import torch
 from pyro import poutine
+from pyro.distributions import ImproperUniform
 from pyro.poutine.messenger import Messenger
 from torch import Tensor
+from torch.distributions import transform_to
 
+from pyro_ksd.models.programs.exact_probabilities import innermost
 from pyro_ksd.models.programs.plate_layout import sample_sites
 from pyro_ksd.models.programs.repeatability import InitialParams
 from pyro_ksd.models.programs.session_state import isolated
@@ -42,6 +45,15 @@ class Bound(Messenger):
             self._initial.prepare(msg)
 
 
+class _Drawable(Messenger):
+    """Gives some value to sites with an improper prior, which cannot be drawn."""
+
+    def _pyro_sample(self, msg: Any) -> None:
+        if isinstance(innermost(msg["fn"]), ImproperUniform) and msg["value"] is None:
+            msg["value"] = transform_to(msg["fn"].support)(torch.zeros(msg["fn"].shape()))
+            msg["done"] = True
+
+
 def bind(
     program: Callable[..., Any], values: Mapping[str, Tensor], initial: InitialParams | None = None
 ) -> Callable[..., Any]:
@@ -53,10 +65,10 @@ def bind(
     return bound
 
 
-def parameter_shapes(program: Callable[..., Any], *arguments: Any) -> Shapes:
+def parameter_shapes(program: Callable[..., Any], *arguments: Any, seed: int = 0) -> Shapes:
     """The shapes of the global latent sites and of the ``pyro.param`` sites of a program, by name."""
-    with isolated(validate=False, seed=0):
-        trace = poutine.trace(program).get_trace(*arguments)
+    with isolated(validate=False, seed=seed):
+        trace = poutine.trace(_Drawable()(program)).get_trace(*arguments)
     latent = {name: site for name, site in sample_sites(trace) if not site["is_observed"]}
     shapes = {name: site["value"].shape for name, site in latent.items() if not site["cond_indep_stack"]}
     plated = {name: site["value"].shape for name, site in latent.items() if site["cond_indep_stack"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import reduce
 from typing import Any
 
 import torch
@@ -13,17 +14,20 @@ from torch import Tensor
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.common.random_numbers import drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
-from pyro_ksd.models.programs.global_sites import bind
+from pyro_ksd.models.programs.global_sites import Shapes, bind, checked_point, parameter_shapes
 from pyro_ksd.models.programs.loop_runs import DrawnRun
 from pyro_ksd.models.programs.loop_scoring import LoopScoring
 from pyro_ksd.models.programs.loop_site_names import SiteNames
 from pyro_ksd.models.programs.session_state import (
+    as_a_model,
     default_dtype_kept,
     params_kept,
     random_states_kept,
     unvalidated,
 )
 from pyro_ksd.sequences.container import Sequences
+
+_LOOKS = 20  # forward runs in which the sites of a program are looked for
 
 
 class LoopProgram(ChunkedModel):
@@ -88,13 +92,18 @@ class LoopProgram(ChunkedModel):
         check_number("max_length", max_length, least=1)
         self.max_length = max_length
         super().__init__(alphabet_size)
-        self._program = bind(program, parameters or {})
+        self._program = bind(program, checked_point(parameters, _shapes(program)) if parameters else {})
         self._names = SiteNames(symbol_site, stop_site)
         self._scoring = LoopScoring(self._program, alphabet_size, self._names)
 
+    @property
+    def defines_lengths(self) -> bool:
+        """A program that makes sequences says when they end."""
+        return True
+
     def _evaluate(self, sequences: Sequences) -> Tensor:
         values = torch.empty(len(sequences), dtype=torch.double)
-        with torch.no_grad(), params_kept(), default_dtype_kept(), random_states_kept():
+        with as_a_model(), params_kept(), default_dtype_kept(), random_states_kept():
             for length in sequences.lengths.unique().tolist():
                 rows = (sequences.lengths == length).nonzero().squeeze(1)
                 values[rows] = self._scoring.of_one_length(sequences.tokens[rows, :length])
@@ -107,7 +116,7 @@ class LoopProgram(ChunkedModel):
         """
         check_number("num_sequences", num_sequences, least=1)
         seeding = nullcontext() if generator is None else random_states_kept(drawn_seed(generator))
-        with torch.no_grad(), params_kept(), default_dtype_kept(), seeding:
+        with as_a_model(), params_kept(), default_dtype_kept(), seeding:
             rows = [self._forward()]
             with unvalidated():
                 rows += [self._forward() for _ in range(num_sequences - 1)]
@@ -118,3 +127,8 @@ class LoopProgram(ChunkedModel):
         with run:
             self._program()
         return run.drawn
+
+
+def _shapes(program: Callable[[], Any]) -> Shapes:
+    """The shapes of the sites of a program, by name; each run may reach others."""
+    return reduce(lambda found, seed: found | parameter_shapes(program, seed=seed), range(_LOOKS), Shapes())

@@ -139,6 +139,6 @@ class LoopScoring:
 
         try:
             with unvalidated():
-                return torch.func.vmap(total)(tokens)
+                return torch.func.vmap(total)(tokens).clone()  # an expanded tensor, if all sequences are empty
         except CannotMakeSequence:  # the control flow depends on the length alone, or vmap would have refused it
             return tokens.new_full((len(tokens),), -torch.inf, dtype=torch.double)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,7 @@ import pyro
 import torch
 from pyro.params.param_store import ParamStoreDict
 from pyro.util import get_rng_state
-from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.dropout import _DropoutNd
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch import Tensor
 
 from pyro_ksd.models.programs.session_state import random_states_kept
 
@@ -84,17 +80,16 @@ def repeatable(run: Callable[[], Tensor]) -> Tensor:
     ValueError: the program draws random numbers although all its sites have values, expected the same ...
     """
     before = get_rng_state()
-    with in_evaluation_mode():
-        value = run()
-        if not _same_state(before, get_rng_state()):
-            with random_states_kept(_OTHER_SEED):
-                again = run()
-            if not torch.equal(value, again):
-                raise ValueError(
-                    "the program draws random numbers although all its sites have values, expected the same "
-                    "log-probability from every run; look for dropout (call .eval() on modules), blocked sites, "
-                    "torch.rand"
-                )
+    value = run()
+    if _same_state(before, get_rng_state()):
+        return value
+    with random_states_kept(_OTHER_SEED):
+        again = run()
+    if not torch.equal(value, again):
+        raise ValueError(
+            "the program draws random numbers although all its sites have values, expected the same log-probability "
+            "from every run; look for dropout (call .eval() on modules), blocked sites, torch.rand"
+        )
     return value
 
 
@@ -105,45 +100,3 @@ def _same_state(one: dict[str, Any], other: dict[str, Any]) -> bool:
         and one["random"] == other["random"]
         and all(np.array_equal(mine, theirs) for mine, theirs in numpy)
     )
-
-
-@contextmanager
-def in_evaluation_mode() -> Iterator[None]:
-    """Refuses modules within that behave in another way in training, before they run and so before they change.
-
-    >>> with in_evaluation_mode():
-    ...     nn.Dropout()(torch.ones(2))
-    Traceback (most recent call last):
-    ValueError: module Dropout: found training mode, in which its output is random; call .eval() on the network ...
-    """
-    hook = register_module_forward_pre_hook(_refuse_training)
-    try:
-        yield
-    finally:
-        hook.remove()
-
-
-def _refuse_training(module: nn.Module, _: Any) -> None:
-    if not module.training:
-        return
-    if isinstance(module, _NormBase):
-        effect = "output for a sequence depends on the other sequences"
-    elif _is_random(module):
-        effect = "output is random"
-    else:
-        return
-    raise ValueError(
-        f"module {type(module).__name__}: found training mode, in which its {effect}; call .eval() on the network "
-        "before the check"
-    )
-
-
-def _is_random(module: nn.Module) -> bool:
-    """Whether a module in training mode draws random numbers."""
-    if isinstance(module, _DropoutNd):
-        return bool(module.p > 0)
-    if isinstance(module, nn.RNNBase):
-        return module.dropout > 0 and module.num_layers > 1
-    if isinstance(module, nn.MultiheadAttention):
-        return bool(module.dropout > 0)
-    return isinstance(module, nn.RReLU)

@@ -13,6 +13,8 @@ import torch
 from pyro import settings
 from pyro.util import get_rng_state, set_rng_state
 
+from pyro_ksd.models.programs.training_mode import in_evaluation_mode
+
 _NUMPY_SEEDS = 2**32
 
 
@@ -27,7 +29,14 @@ def isolated(*, validate: bool, seed: int | None = None) -> Iterator[None]:
     :param seed: of all random states within; ``None`` to go on from the states outside.
     """
     settings_kept = pyro.validation_enabled(validate)
-    with random_states_kept(seed), default_dtype_kept(), settings_kept, torch.no_grad(), params_kept():
+    with random_states_kept(seed), default_dtype_kept(), settings_kept, params_kept(), as_a_model():
+        yield
+
+
+@contextmanager
+def as_a_model() -> Iterator[None]:
+    """Runs without gradients, and refuses modules in training mode."""
+    with torch.no_grad(), in_evaluation_mode():
         yield
 
 

@@ -44,7 +44,7 @@ def summed_over_sites(sites: Sites, dim: int, num_sequences: int) -> Tensor:
 
 
 def summed_over_states(trace: Trace, sites: Sites, plate: str) -> Tensor:
-    """The log-joint of each sequence, ``[N]``, with the enumerated sites summed out.
+    """The log-joint of each sequence, double ``[N]``, with the enumerated sites summed out.
 
     :param sites: inside the plate of the sequences, scored.
     """
@@ -60,10 +60,17 @@ def summed_over_states(trace: Trace, sites: Sites, plate: str) -> Tensor:
             enumerated |= set(values._pyro_dims)
         else:
             values = packed.scale_and_mask(values, mask=site["packed"]["mask"])
-        factors.setdefault(frames, []).append(values)
+        factors.setdefault(frames, []).append(_in_double(values))
     enumerated -= set(trace.plate_to_symbol.values())
     total: Tensor = contract_to_tensor(factors, enumerated, target_ordinal=frozenset({symbol}))
     return total
+
+
+def _in_double(values: Tensor) -> Tensor:
+    """Packed log-probabilities in double precision: sites of several dtypes go together, and sums lose nothing."""
+    double = values.double()
+    double._pyro_dims = values._pyro_dims  # type: ignore[attr-defined]
+    return double
 
 
 def masked_log_prob(site: dict[str, Any]) -> Tensor:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,43 +11,45 @@ from torch.distributions import Categorical, OneHotCategorical
 
 from pyro_ksd.models.programs.exact_probabilities import innermost, own_mask
 from pyro_ksd.models.programs.site_scores import Sites
+from pyro_ksd.sequences.container import Sequences
+
+_ROWS = 48  # random sequences, so many that no other values agree with a column of symbols by chance
 
 
-def recoded(tokens: Tensor, alphabet_size: int) -> Tensor:
-    """Other symbols in every place, if there are others: a site with another value observes them."""
-    return (tokens + 1) % alphabet_size
+def random_sequences(example: Sequences) -> Sequences:
+    """Sequences of random symbols, as long as the longest one: a site that observes the symbols of a step shows it."""
+    longest = int(example.lengths.max())
+    shape = (_ROWS, longest)
+    tokens = torch.randint(example.alphabet_size, shape, generator=torch.Generator().manual_seed(0))
+    return example.derived(tokens, torch.full((_ROWS,), longest))
 
 
-def check_symbol_sites(runs: Sequence[tuple[Sites, Tensor]], dim: int, alphabet_size: int) -> None:
+def check_symbol_sites(sites: Sites, tokens: Tensor, dim: int, alphabet_size: int) -> None:
     """Checks that sites which observe symbols have as many values as there are symbols.
 
-    A site observes symbols if its values are a column of the tokens, in every run. It may have further values that
-    occur at other steps, such as an end symbol that is no part of the sequences.
+    A site observes symbols if its values are a column of the tokens. It may have further values that occur at other
+    steps, such as an end symbol that is no part of the sequences.
 
-    :param runs: the sites inside the plate, and the tokens ``[N, T]`` that they were made from; with other symbols in
-        each run.
+    :param sites: inside the plate of the sequences, from a run with random symbols.
+    :param tokens: the symbols of that run, long ``[N, T]``.
     :param dim: of the plate, counted from the right.
     :raises ValueError: naming a site that knows more or fewer symbols than the alphabet has.
     """
-    first = {name: site for name, site in runs[0][0] if site["is_observed"] and _num_values(site["fn"]) is not None}
-    occurring: dict[int, int] = {}
-    for site in first.values():
-        known = _num_values(site["fn"])
-        codes, counts = _observed(site, dim)
-        if known is not None and counts.any():
-            occurring[known] = max(occurring.get(known, 0), int(codes[counts].max()) + 1)
-    for name, site in first.items():
-        known = _num_values(site["fn"])
-        if known is None or known == alphabet_size or not _observes_symbols(name, runs, dim):
+    observed = {name: site for name, site in sites if site["is_observed"]}
+    known = {name: size for name, site in observed.items() if (size := _num_values(site["fn"])) is not None}
+    values = {name: _observed(observed[name], dim) for name in known}
+    for name, size in known.items():
+        if size == alphabet_size or not _observes_symbols(*values[name], tokens):
             continue
-        if known < alphabet_size:
+        if size < alphabet_size:
             raise ValueError(
-                f"site {name!r}: found a distribution of {known} symbols, but the alphabet of the data has "
+                f"site {name!r}: found a distribution of {size} symbols, but the alphabet of the data has "
                 f"{alphabet_size}; widen the program, or state the symbols that it knows in the order of their codes: "
                 "Sequences.of(data, alphabet=...)"
             )
-        if occurring[known] < known:
-            raise missing_symbols(name, known, alphabet_size)
+        alike = [values[other] for other, theirs in known.items() if theirs == size]
+        if max(int(codes[counts].max()) for codes, counts in alike if counts.any()) < size - 1:
+            raise missing_symbols(name, size, alphabet_size)
 
 
 def missing_symbols(site: str, known: int, alphabet_size: int) -> ValueError:
@@ -69,19 +70,11 @@ def _num_values(fn: Any) -> int | None:
     return int(inner.event_shape[-1]) if isinstance(inner, OneHotCategorical) else None
 
 
-def _observes_symbols(name: str, runs: Sequence[tuple[Sites, Tensor]], dim: int) -> bool:
-    """Whether the values of a site, where it counts, are columns of the tokens in every run."""
-    columns = torch.tensor(True)
-    counted = torch.tensor(False)
-    for sites, tokens in runs:
-        site = dict(sites).get(name)
-        if site is None:
-            return False
-        codes, counts = _observed(site, dim)
-        equal = (codes[:, :, None] == tokens[:, None, :]) | ~counts[:, :, None]
-        columns = columns & equal.all(0)
-        counted = counted | counts.any(0)
-    return bool(counted.any() and columns.any(-1)[counted].all())
+def _observes_symbols(codes: Tensor, counts: Tensor, tokens: Tensor) -> bool:
+    """Whether values ``[N, M]`` are columns of the tokens ``[N, T]``, where they count."""
+    counted = counts.any(0)
+    pairs = zip(codes.T[counted], counts.T[counted], strict=True)
+    return bool(counted.any()) and all(((own == tokens.T) | ~rows).all(1).any() for own, rows in pairs)
 
 
 def _observed(site: dict[str, Any], dim: int) -> tuple[Tensor, Tensor]:

@@ -51,12 +51,8 @@ def _probes(data: Sequences) -> tuple[Tensor, Tensor]:
     order = data.lengths.argsort(descending=True, stable=True)
     order = order[data.lengths[order] > 0] if data.lengths.any() else order
     ranks = torch.linspace(0, len(order) - 1, _ROWS).round().long()
-    rows = order[ranks[torch.tensor([0, _ROWS - 1, *range(1, _ROWS - 1)])]]
-    lengths = data.lengths[rows]
-    lengths[-1] = (lengths[-1] + 1) // 2  # shorter than the others, if those of the data are all the same
-    width = int(lengths.max())
-    tokens = data.tokens[rows, :width]
-    return tokens.masked_fill(torch.arange(width) >= lengths[:, None], 0), lengths
+    probes = data[order[ranks[torch.tensor([0, _ROWS - 1, *range(1, _ROWS - 1)])]]].narrowed()
+    return probes.tokens, probes.lengths
 
 
 def _refilled(tokens: Tensor, lengths: Tensor, alphabet_size: int, columns: int) -> tuple[Tensor, Tensor]:

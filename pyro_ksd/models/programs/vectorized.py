@@ -39,7 +39,7 @@ from pyro_ksd.models.programs.site_scores import (
     summed_over_sites,
     summed_over_states,
 )
-from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, recoded
+from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, random_sequences
 from pyro_ksd.sequences.container import Sequences
 
 _FEWEST = 2  # sequences and columns of a run: a dimension of size 1 is as good as none for enumeration and plates
@@ -178,19 +178,18 @@ class VectorizedProgram(ChunkedModel):
         longest = example.lengths.argsort(descending=True, stable=True)
         few = example[longest[torch.arange(3) % len(example)]]
         more = example[longest[torch.arange(5) % len(example)]]
-        other = more.derived(recoded(more.tokens, example.alphabet_size), more.lengths)
+        other = random_sequences(example)
         arguments = self.convention.arguments(more.tokens, more.lengths)
         # Without validation, so that what is wrong with a site is said with its name when it is scored.
         with called_with(self._program, arguments, self.alphabet_size), isolated(validate=False, seed=0):
             try:
-                small, large, again = (self._plain_trace(some) for some in (few, more, other))
+                small, large, random = (self._plain_trace(some) for some in (few, more, other))
             except Exception as error:
                 self._blame_batch_size(example, error)
                 raise
         self._learn(large)
         layout = find_layout(small, len(few), large, len(more))
-        runs = [(_inside(large, layout), more.tokens), (_inside(again, layout), other.tokens)]
-        check_symbol_sites(runs, layout.dim, self.alphabet_size)
+        check_symbol_sites(_inside(random, layout), other.tokens, layout.dim, self.alphabet_size)
         return layout
 
     def _plain_trace(self, sequences: Sequences) -> Trace:

@@ -47,6 +47,14 @@ class ModelWrapper(SequenceModel):
     def default_neighborhood(self) -> Neighborhood | None:
         return self.model.default_neighborhood
 
+    @property
+    def defines_lengths(self) -> bool | None:
+        return self.model.defines_lengths
+
+    @property
+    def end(self) -> int | None:
+        return self.model.end
+
     def check_data(self, sequences: Sequences) -> None:
         self.model.check_data(sequences)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.chunk_sizes import EDITED_SEQUENCES
+from pyro_ksd.common.chunk_sizes import EDITED_SEQUENCES, in_chunks
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel
@@ -66,10 +66,7 @@ class ConstrainedModel(ModelWrapper):
 
         It is ``-inf`` where ``y`` leaves the set; the model is asked only for the edits that stay inside.
         """
-        index = torch.arange(len(edits))
-        chunks = [index[begin : begin + EDITED_SEQUENCES] for begin in range(0, len(edits), EDITED_SEQUENCES)]
-        kept = [chunk[self.contains(edits.select(chunk).apply(sequences))] for chunk in chunks]
-        inside = torch.cat([index[:0], *kept])
+        inside = stays_inside(self.contains, sequences, edits)
         ratio = self.model.log_ratio(sequences, edits.select(inside))
         return ratio.new_full((len(edits),), -torch.inf).index_copy_(0, inside, ratio)
 
@@ -84,6 +81,13 @@ class ConstrainedModel(ModelWrapper):
             max_proposals=self._max_proposals,
             advice="raise max_proposals, or pass your own sampler: with_sampler(constrain(model, predicate), sampler)",
         )
+
+
+def stays_inside(contains: Predicate, sequences: Sequences, edits: Edits) -> Tensor:
+    """The indices of the edits that lead to sequences in a set, long ``[M]``."""
+    index = torch.arange(len(edits))
+    kept = [some[contains(edits.select(some).apply(sequences))] for some in in_chunks(index, EDITED_SEQUENCES)]
+    return torch.cat([index[:0], *kept])
 
 
 def constrain(model: SequenceModel, predicate: Predicate, *, max_proposals: int = MAX_PROPOSALS) -> ConstrainedModel:

@@ -102,6 +102,8 @@ def tabulate(log_joint: Callable[[Sequences], Tensor], alphabet_size: int, order
     before = torch.zeros_like(nothing)
     for length, own in enumerate(values, start=1):
         entries = subtract(own, before.repeat_interleave(size, 1))
+        if length == width:
+            _fill_in(entries.view(len(entries), -1, size), before, words[order], log_joint)
         # Windows that are cut at the start of the sequence begin with boundary symbols.
         windows: list[int | slice] = [slice(None), *[size] * (width - length), *[slice(size)] * length]
         table[tuple(windows)] = entries.view(-1, *[size] * length)
@@ -111,10 +113,36 @@ def tabulate(log_joint: Callable[[Sequences], Tensor], alphabet_size: int, order
     return FactorTable(table)
 
 
+def _fill_in(entries: Tensor, possible: Tensor, contexts: Sequences, log_joint: Callable[[Sequences], Tensor]) -> None:
+    """Finds entries ``[K, C, S]`` of contexts that are impossible at the start, but not behind another symbol.
+
+    :param possible: the log-joints of the contexts, ``[K, C]``.
+    """
+    missing = (possible == -torch.inf).any(0).nonzero().squeeze(1)
+    if not len(missing) or not contexts.width:
+        return
+    size = contexts.alphabet_size
+    symbols = torch.arange(size)
+    some = contexts.tokens[missing]
+    behind = torch.cat([symbols.repeat(len(some))[:, None], some.repeat_interleave(size, 0)], 1)
+    before = log_joint(_all_of(behind, size)).view(len(possible), len(some), size)
+    best, first = before.max(2)
+    followed = torch.cat([behind.repeat_interleave(size, 0), symbols.repeat(len(behind))[:, None]], 1)
+    after = log_joint(_all_of(followed, size)).view(len(possible), len(some), size, size)
+    chosen = after.gather(2, first[..., None, None].expand(-1, -1, 1, size)).squeeze(2)
+    own = entries[:, missing]
+    unknown = (possible[:, missing] == -torch.inf)[..., None]
+    entries[:, missing] = torch.where(unknown, subtract(chosen, best[..., None].expand_as(chosen)), own)
+
+
+def _all_of(tokens: Tensor, size: int) -> Sequences:
+    return Sequences(tokens, torch.full((len(tokens),), tokens.shape[1]), size)
+
+
 def _words(size: int, length: int) -> Sequences:
     """All sequences of a length, in ascending order."""
     places = size ** torch.arange(length - 1, -1, -1)
-    return Sequences(torch.arange(size**length)[:, None] // places % size, torch.full((size**length,), length), size)
+    return _all_of(torch.arange(size**length)[:, None] // places % size, size)
 
 
 def _log_joint(table: FactorTable, sequences: Sequences) -> Tensor:

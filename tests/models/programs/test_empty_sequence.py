@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pyro
 import pyro.distributions as dist
 import pyro_programs as programs
 import pytest
 import torch
 from pyro import poutine
+from pyro_programs import CHAIN, SIZE, chain_with_end_symbol, chain_with_stop, nested_features
 from pyro_programs import FEW_SEQUENCES as DATA
-from pyro_programs import SIZE, chain_with_end_symbol, chain_with_stop, nested_features
 from torch import Tensor
 
 from pyro_ksd import ksd_check
@@ -69,3 +72,58 @@ def test_a_factor_that_reads_the_padding_gives_it_none() -> None:
             pyro.factor("first", -sequences[:, 0].double())
 
     assert (VectorizedProgram(program, DATA).log_joint(EMPTY) == -torch.inf).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        lambda sequences, lengths: pyro.deterministic("number", lengths.double(), event_dim=0),
+        lambda sequences, lengths: pyro.deterministic("first", sequences[:, 0]),
+        lambda sequences, lengths: pyro.sample("copy", dist.Delta(lengths.double()), obs=lengths.double()),
+        lambda sequences, lengths: pyro.sample("off", dist.Normal(0.0, 1.0).mask(False), obs=torch.zeros(len(lengths))),
+        lambda sequences, lengths: pyro.sample(
+            "own mask", dist.Normal(0.0, 1.0).expand([len(lengths)]).mask(lengths > 0), obs=torch.zeros(len(lengths))
+        ),
+    ],
+)
+def test_sites_that_say_nothing_give_it_none(extra: Callable[[Tensor, Tensor], Any]) -> None:
+    """``pyro.deterministic`` is a site without a mask, and with the log-probability 0."""
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            extra(sequences, lengths)
+            programs.chain_steps(sequences, lengths)
+
+    model = as_model(program, DATA)
+    assert (model.log_joint(EMPTY) == -torch.inf).tolist() == [True, False, True]
+    data = CHAIN.draw(200, torch.Generator().manual_seed(0))
+    check, plain = (
+        ksd_check(p, data, order=1, num_bootstrap=20, progress=False) for p in (program, programs.chain_with_stop)
+    )
+    assert check["ksd"]["statistic"].values == pytest.approx(plain["ksd"]["statistic"].values)
+
+
+def test_a_site_that_says_something_counts_beside_them() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.deterministic("number", lengths.double(), event_dim=0)
+            pyro.sample("length", dist.Poisson(torch.tensor(2.0).double()), obs=lengths.double())
+            for t in range(sequences.shape[1]):
+                fn = dist.Categorical(programs.INITIAL).expand([len(lengths)])
+                pyro.sample(f"x_{t}", fn.mask(t < lengths), obs=sequences[:, t])
+
+    found = as_model(program, DATA).log_joint(EMPTY)
+    assert found[[0, 2]].tolist() == pytest.approx([-2.0, -2.0])
+
+
+def test_operations_that_refuse_sequences_without_symbols() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        packed = torch.nn.utils.rnn.pack_padded_sequence(
+            sequences[..., None], lengths, batch_first=True, enforce_sorted=False
+        )
+        codes, _ = torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True, total_length=sequences.shape[1])
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("score", -codes.sum((1, 2)).double() - 2 * lengths)
+
+    data = Sequences.of([[], [0, 1], [2], []], SIZE)
+    assert as_model(program, data).log_joint(data).tolist() == [-torch.inf, -5.0, -4.0, -torch.inf]

@@ -31,7 +31,9 @@ def expected_warning(style: Style) -> AbstractContextManager[Any]:
 def p_value(style: Style, program: Any, parameters: Any) -> float:
     data = Sequences.of(style.draw(style.count), style.size)
     with expected_warning(style):
-        check = ksd_check(program, data, parameters=parameters, bootstrap="wild", num_bootstrap=200, progress=False)
+        check = ksd_check(
+            program, data, parameters=parameters, end=style.end, bootstrap="wild", num_bootstrap=200, progress=False
+        )
     return float(check["ksd"]["p_value_overall"])
 
 

@@ -20,6 +20,7 @@ from pyro_programs import EXAMPLES, SIZE, chain_steps, stops
 from pyro_programs import FEW_SEQUENCES as DATA
 from torch import Tensor
 
+from pyro_ksd import ksd_check
 from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.programs.session_state import isolated
@@ -202,3 +203,115 @@ def test_a_site_is_to_blame_only_if_it_is_impossible_in_all_hidden_states() -> N
 def test_another_alphabet_is_refused() -> None:
     with pytest.raises(ValueError, match="the model's 3 symbols, found an alphabet of 4"):
         VectorizedProgram(programs.chain_with_stop, DATA).log_joint(Sequences.of([[0]], 4))
+
+
+def late(step: int, enumerated: bool) -> Callable[..., None]:
+    """A chain with a hidden state at one late step, which makes two of its symbols more probable."""
+    weights = torch.tensor([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]], dtype=torch.double)
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths), dim=-1):
+            for t in pyro.markov(range(sequences.shape[1])):
+                with poutine.mask(mask=t < lengths):
+                    probs = programs.INITIAL
+                    if t == step:
+                        infer = {"enumerate": "parallel"} if enumerated else {}
+                        state = pyro.sample("state", dist.Categorical(torch.ones(2).double() / 2), infer=infer)
+                        probs = weights[state]
+                    pyro.sample(f"x_{t}", dist.Categorical(probs), obs=sequences[:, t])
+                    pyro.sample(f"stop_{t}", programs.bernoulli(), obs=stops(lengths, t))
+
+    return program
+
+
+@pytest.mark.parametrize(("step", "longest"), [(30, 40), (30, 31), (30, 30), (60, 61)])
+def test_latent_sites_at_late_steps(step: int, longest: int) -> None:
+    """The sites are seen whenever sequences reach them: those of the data, or those that edits make longer."""
+    tokens = torch.randint(SIZE, (4, longest), generator=torch.Generator().manual_seed(0))
+    data = Sequences.of(tokens, SIZE, lengths=torch.tensor([longest, 3, 7, longest - 1]))
+    longer = zs(locations=1).edits(data).apply(data)
+    with pytest.raises(ValueError, match="site 'state': found a latent inside the plate 'sequences'"):
+        as_model(late(step, enumerated=False), data).log_joint(longer)
+    found = as_model(late(step, enumerated=True), data).log_joint(longer)
+    emission = torch.tensor([0.45, 0.1, 0.45], dtype=torch.double)
+    expected = []
+    for x in longer.to_lists():
+        symbols = [emission[a] if t == step else programs.INITIAL[a] for t, a in enumerate(x)]
+        expected.append(sum(math.log(p) for p in symbols) + programs.log_stops(x))
+    assert found.tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_plates_at_late_steps() -> None:
+    """A plate inside that of the sequences, which only long ones reach, beside enumerated states."""
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths), dim=-1):
+            for t in pyro.markov(range(sequences.shape[1])):
+                with poutine.mask(mask=t < lengths):
+                    z = pyro.sample(f"z_{t}", dist.Bernoulli(torch.tensor(0.5)), infer={"enumerate": "parallel"})
+                    pyro.sample(f"x_{t}", dist.Categorical(programs.EMISSION[z.long()]), obs=sequences[:, t])
+                    pyro.sample(f"stop_{t}", programs.bernoulli(), obs=stops(lengths, t))
+                    if t == 3:
+                        with pyro.plate("features", 2, dim=-2):
+                            pyro.factor("extra", -torch.ones(2, len(lengths)).double())
+
+    short = Sequences.of([[0, 1], [2], [1, 1, 0]], SIZE)
+    data = Sequences.of([[0, 1, 1, 2], [2, 2, 2], [1]], SIZE)
+    found = as_model(program, short).log_joint(data)
+    mixed = programs.EMISSION.mean(0)
+    expected = [sum(math.log(mixed[a]) for a in x) + programs.log_stops(x) - 2 * (len(x) > 3) for x in data.to_lists()]
+    assert found.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_sites_outside_the_plate_at_late_steps() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        if sequences.shape[1] > 4:
+            pyro.sample("late", dist.Normal(0.0, 1.0), obs=sequences.float().mean())
+        with pyro.plate("sequences", len(lengths)):
+            chain_steps(sequences, lengths)
+
+    short = Sequences.of([[0, 1], [2], [1, 1, 0]], SIZE)
+    with pytest.raises(ValueError, match="site 'late': stands outside the plate 'sequences', but only longer"):
+        as_model(program, short).log_joint(DATA)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_batch_of_one_sequence(name: str) -> None:
+    """One sequence, one in a remainder, and sequences of one symbol."""
+    example = EXAMPLES[name]
+    data = Sequences.of([x for x in DATA.to_lists() if example.log_joint(x) > -math.inf], SIZE)
+    expected = as_model(example.program, data).log_joint(data)
+    for row in range(len(data)):
+        alone = data[row : row + 1].narrowed()
+        torch.testing.assert_close(as_model(example.program, alone).log_joint(alone), expected[row : row + 1])
+
+
+@pytest.mark.parametrize("name", ["HMM", "mixture of chains", "chain with stop"])
+def test_data_that_begin_with_single_symbols(name: str) -> None:
+    data = Sequences.of([[1]] * 45 + [[0, 1, 1], [2, 0]], SIZE)
+    ksd_check(EXAMPLES[name].program, data, num_bootstrap=5, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        ("obs_mask", "found values that obs_mask= leaves unobserved, which would be drawn at random; for steps after"),
+        ("subsample", "expected all of them; a subsampled plate gives no log-joint for the sequences left out"),
+        ("continuous", "found a latent inside the plate 'sequences' that is neither observed nor enumerated"),
+    ],
+)
+def test_what_to_write_instead(mistake: str, message: str) -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        size = 2 if mistake == "subsample" else None
+        with pyro.plate("sequences", len(lengths), subsample_size=size) as rows:
+            shift = pyro.sample("shift", dist.Normal(0.0, 1.0)) if mistake == "continuous" else 0.0
+            for t in range(sequences.shape[1]):
+                inside = (t < lengths)[rows]
+                mask = inside if mistake == "obs_mask" else None
+                fn = dist.Categorical(
+                    logits=programs.INITIAL.log() + torch.as_tensor(shift)[..., None].expand(len(inside), 1)
+                )
+                pyro.sample(f"x_{t}", fn, obs=sequences[rows, t], obs_mask=mask)
+
+    with pytest.raises(ValueError, match=message):
+        as_model(program, DATA)

@@ -152,3 +152,18 @@ def test_the_model_within_is_asked_only_for_the_table() -> None:
     model.log_joint(DATA)
     model.log_ratio(DATA, EDITS)
     assert len(Counted.asked) == 1
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_symbols_that_cannot_come_first(order: int) -> None:
+    """What follows them is found behind another symbol."""
+    probs = programs.simplex(2, *[SIZE + 1] * (order + 1))
+    start = (0, *[SIZE] * order)
+    probs[start] = torch.tensor([0.5, 0.0, 0.5, 0.0])  # 1 cannot come first in the first of two models
+    models = [MarkovSequence(own, order=order) for own in probs]
+    data = DATA[[0, 1, 3, 4, 5]]
+    edits = zs().edits(data)
+    table = tabulate(lambda words: torch.stack([model.log_joint(words) for model in models]), SIZE, order)
+    expected = torch.stack([model.log_ratio(data, edits) for model in models])
+    torch.testing.assert_close(finite(table.log_ratios(data, edits)), finite(expected), rtol=1e-10, atol=1e-10)
+    assert TabulatedModel(models[0], order, data).is_local
