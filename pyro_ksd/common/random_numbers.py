@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import torch
 
+from pyro_ksd.common.option_checks import check_instance, check_seed
+
 _SEEDS = 2**62
 
 
@@ -21,7 +23,18 @@ def seeded_generator(seed: int) -> torch.Generator:
     >>> torch.rand(1, generator=one).equal(torch.rand(1, generator=other))
     False
     """
-    return torch.Generator().manual_seed(drawn_seed(torch.Generator().manual_seed(seed)))
+    return torch.Generator().manual_seed(drawn_seed(torch.Generator().manual_seed(check_seed(seed))))
+
+
+def check_generator(generator: object) -> None:
+    """Checks that an argument can give random numbers.
+
+    >>> check_generator(0)
+    Traceback (most recent call last):
+    ValueError: generator: expected a torch.Generator, such as torch.Generator().manual_seed(0), found 0
+    """
+    words = "a torch.Generator, such as torch.Generator().manual_seed(0)"
+    check_instance("generator", generator, torch.Generator, words)
 
 
 def drawn_seed(generator: torch.Generator | None = None) -> int:

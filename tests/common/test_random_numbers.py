@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pyro_ksd.common.random_numbers import drawn_seed, global_random_state, seeded_generator
+from pyro_ksd.common.random_numbers import check_generator, drawn_seed, global_random_state, seeded_generator
 
 
 def numbers(generator: torch.Generator | None = None) -> list[float]:
@@ -87,3 +87,11 @@ def test_without_a_generator_the_global_state_is_left_alone() -> None:
         with global_random_state(None):
             inside = numbers()
         assert [inside, numbers()] == expected
+
+
+def test_generators_are_those_of_torch() -> None:
+    check_generator(torch.Generator())
+    with pytest.raises(ValueError, match=r"^generator: expected a torch.Generator, such as .*, found 0$"):
+        check_generator(0)
+    with pytest.raises(ValueError, match="found the class Generator; pass an instance"):
+        check_generator(torch.Generator)
