@@ -17,6 +17,9 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_function, check_instance, found, is_count
+from pyro_ksd.common.tensor_checks import shown
+from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.container import Sequences
 
@@ -60,6 +63,7 @@ class Neighborhood(ABC):
         return zs(locations=1)
 
     def __or__(self, other: Neighborhood) -> Neighborhood:
+        check_neighborhood("other", other)
         return Union((self, other))
 
 
@@ -82,12 +86,14 @@ class Substitutions(Neighborhood):
 
     def __post_init__(self) -> None:
         check_locations(self.locations)
+        _check_symbols(self.symbols)
 
     @property
     def kinds(self) -> frozenset[str]:
         return frozenset({"substitution"})
 
     def edits(self, sequences: Sequences) -> Edits:
+        check_sequences("sequences", sequences)
         owner, position = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
         site, symbol = replacements(self.symbols, sequences.tokens[owner, position], sequences.alphabet_size)
         block = SpliceBlock(owner[site], position[site], 1, symbol[:, None])
@@ -119,18 +125,26 @@ class InsertionsDeletions(Neighborhood):
     def __post_init__(self) -> None:
         check_locations(self.locations)
         if self.insertable is not None:
-            object.__setattr__(self, "insertable", tuple(self.insertable))
+            object.__setattr__(self, "insertable", _as_symbols(self.insertable))
 
     @property
     def kinds(self) -> frozenset[str]:
         return frozenset({"insertion", "deletion"})
 
     def edits(self, sequences: Sequences) -> Edits:
+        check_sequences("sequences", sequences)
         allowed = torch.ones(sequences.alphabet_size, dtype=torch.bool)
         if self.insertable is not None:
             allowed = torch.zeros_like(allowed)
-            allowed[sequences.encode(self.insertable)] = True
+            allowed[self._codes(sequences)] = True
         return Edits((self._insertions(sequences, allowed), self._deletions(sequences, allowed)), len(sequences))
+
+    def _codes(self, sequences: Sequences) -> list[int]:
+        """The codes of the symbols that may come and go."""
+        try:
+            return sequences.encode(self.insertable or ())
+        except ValueError as error:
+            raise ValueError(f"insertable: {error}") from None
 
     def _insertions(self, sequences: Sequences, allowed: Tensor) -> SpliceBlock:
         owner, gap = permitted(sequences.lengths, self.locations, extra=1, width=sequences.width)
@@ -168,12 +182,14 @@ class DoubleSubstitutions(Neighborhood):
 
     def __post_init__(self) -> None:
         check_locations(self.locations)
+        _check_symbols(self.symbols)
 
     @property
     def kinds(self) -> frozenset[str]:
         return frozenset({"double substitution"})
 
     def edits(self, sequences: Sequences) -> Edits:
+        check_sequences("sequences", sequences)
         owners, positions = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
         blocks = []
         for distance in range(1, reach(sequences.width, self.locations)):
@@ -211,17 +227,36 @@ class CustomNeighborhood(Neighborhood):
 
     function: Callable[[tuple[Hashable, ...]], Iterable[Iterable[Hashable]]]
 
+    def __post_init__(self) -> None:
+        check_function("function", self.function, "sequence")
+
     @property
     def kinds(self) -> frozenset[str]:
         return frozenset({"substitution", "insertion", "deletion", "double substitution", "custom"})
 
     def edits(self, sequences: Sequences) -> Edits:
-        found = [list(map(list, self.function(tuple(sequence)))) for sequence in sequences.to_lists()]
-        owner = [row for row, neighbors in enumerate(found) for _ in neighbors]
+        check_sequences("sequences", sequences)
+        around = [self._neighbors(tuple(sequence)) for sequence in sequences.to_lists()]
+        owner = [row for row, neighbors in enumerate(around) for _ in neighbors]
         if not owner:
             return Edits.identity(sequences).select(sequences.lengths[:0])
-        neighbors = Sequences.of([y for ys in found for y in ys], sequences.alphabet)
+        try:
+            neighbors = Sequences.of([y for ys in around for y in ys], sequences.alphabet)
+        except ValueError as error:
+            raise ValueError(f"function: expected neighbors over the sequences' alphabet, found {error}") from error
         return Edits.between(sequences, torch.tensor(owner), neighbors)
+
+    def _neighbors(self, sequence: tuple[Hashable, ...]) -> list[list[Hashable]]:
+        neighbors = self.function(sequence)
+        if not isinstance(neighbors, Iterable):
+            raise ValueError(
+                f"function: expected a list of sequences around {sequence}, found {found(neighbors)}; return [] for "
+                "none"
+            )
+        listed = list(neighbors)
+        for neighbor in listed:
+            check_instance("function", neighbor, Iterable, f"a list of sequences of symbols around {sequence}")
+        return list(map(list, listed))
 
     @property
     def is_costly(self) -> bool:
@@ -236,6 +271,13 @@ class _Combination(Neighborhood):
     """The neighbors of several neighborhoods together."""
 
     parts: tuple[Neighborhood, ...]
+
+    def __post_init__(self) -> None:
+        check_instance("parts", self.parts, tuple, "a tuple of neighborhoods")
+        if not self.parts:
+            raise ValueError("parts: expected at least one neighborhood, found none")
+        for part in self.parts:
+            check_neighborhood("parts", part)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -316,11 +358,15 @@ class BeforeEnd(Neighborhood):
 
     neighborhood: Neighborhood
 
+    def __post_init__(self) -> None:
+        check_neighborhood("neighborhood", self.neighborhood)
+
     @property
     def kinds(self) -> frozenset[str]:
         return self.neighborhood.kinds
 
     def edits(self, sequences: Sequences) -> Edits:
+        check_sequences("sequences", sequences)
         lengths = (sequences.lengths - 1).clamp(min=0)
         before = torch.arange(sequences.width) < lengths[:, None]
         # A splice in front of the last symbol is the same splice, whether that symbol is there or not.
@@ -387,8 +433,6 @@ def _ring_steps(radius: int | None, size: int) -> list[int]:
     """The steps ``1 .. size-1`` on the ring of codes that lead at most ``radius`` away, or anywhere."""
     if radius is None:
         return list(range(1, size))
-    if isinstance(radius, bool) or not isinstance(radius, int) or radius < 1:
-        raise ValueError(f"symbols: expected None, a radius of at least 1 or a boolean matrix, found {radius!r}")
     return [step for step in range(1, size) if min(step, size - step) <= radius]
 
 
@@ -409,10 +453,44 @@ def _checked_relation(relation: Tensor, size: int) -> Tensor:
     return relation & ~torch.eye(size, dtype=torch.bool)
 
 
+def check_neighborhood(name: str, value: object) -> None:
+    """Checks that an argument is a neighborhood.
+
+    >>> check_neighborhood("neighborhood", "zs")
+    Traceback (most recent call last):
+    ValueError: neighborhood: expected a neighborhood, such as zs() or Substitutions(), found 'zs'
+    """
+    check_instance(name, value, Neighborhood, "a neighborhood, such as zs() or Substitutions()")
+
+
 def check_locations(locations: int | None) -> None:
     """Checks a number of locations."""
-    if locations is not None and (isinstance(locations, bool) or not isinstance(locations, int) or locations < 1):
-        raise ValueError(f"locations: expected None (everywhere) or a number of at least 1, found {locations!r}")
+    if locations is not None and not is_count(locations):
+        raise ValueError(f"locations: expected None (everywhere) or a number of at least 1, found {found(locations)}")
+
+
+def _check_symbols(symbols: object) -> None:
+    """Checks which symbols may replace which, as far as it does not depend on the alphabet."""
+    if symbols is None or is_count(symbols):
+        return
+    if not isinstance(symbols, Tensor) or not symbols.is_cpu:
+        raise ValueError(
+            f"symbols: expected None, a radius of at least 1 or a boolean matrix, found {shown(symbols)}; make a "
+            "matrix a tensor on the CPU"
+        )
+    if symbols.dtype != torch.bool or symbols.ndim != 2 or symbols.shape[0] != symbols.shape[1]:
+        raise ValueError(f"symbols: expected a boolean [S, S] matrix, found {shown(symbols)}")
+
+
+def _as_symbols(symbols: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Symbols that may come and go."""
+    if not isinstance(symbols, Iterable):
+        raise ValueError(f"insertable: expected None or a list of symbols, found {found(symbols)}")
+    listed = tuple(symbols)
+    for symbol in listed:
+        if not isinstance(symbol, Hashable):
+            raise ValueError(f"insertable: expected hashable symbols, found {found(symbol)}")
+    return listed
 
 
 def reach(places: int, locations: int | None) -> int:

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_function, check_number
+from pyro_ksd.common.tensor_checks import shown
+from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.neighborhoods import Neighborhood, check_locations, permitted, reach
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.container import Sequences
@@ -41,8 +44,8 @@ class _PrefixNeighborhood(Neighborhood):
 
     def __post_init__(self) -> None:
         check_locations(self.locations)
-        if isinstance(self.top, bool) or not isinstance(self.top, int) or self.top < 1:
-            raise ValueError(f"top: expected a number of candidates of at least 1, found {self.top!r}")
+        check_function("candidates", self.candidates, "sequences", "top")
+        check_number("top", self.top, least=1)
 
     @property
     def is_costly(self) -> bool:
@@ -54,12 +57,14 @@ class _PrefixNeighborhood(Neighborhood):
 
     def _choices(self, sequences: Sequences) -> Tensor:
         """The candidates after each prefix, long ``[N, T + 1, K]``."""
+        check_sequences("sequences", sequences)
         codes = self.candidates(sequences, self.top)
         rows = (len(sequences), sequences.width + 1)
-        if codes.dtype != torch.long or codes.ndim != 3 or codes.shape[:2] != rows or codes.shape[2] > self.top:
+        is_long = isinstance(codes, Tensor) and codes.dtype == torch.long
+        if not is_long or codes.ndim != 3 or codes.shape[:2] != rows or codes.shape[2] > self.top:
             raise ValueError(
                 f"candidates: expected a long tensor [{rows[0]}, {rows[1]}, up to {self.top}] for {rows[0]} sequences "
-                f"{sequences.width} wide, found {codes.dtype} {list(codes.shape)}; return one row for each prefix, "
+                f"{sequences.width} wide, found {shown(codes)}; return one row for each prefix, "
                 "also for the empty and for the whole one"
             )
         return codes

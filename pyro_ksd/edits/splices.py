@@ -16,6 +16,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_instance
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -199,6 +200,19 @@ class Edits:
             out, into = shape.tolist()
             blocks.append(SpliceBlock(same[:, 0], same[:, 1], out, same[:, 4 : 4 + into]))
         return Edits(tuple(blocks), len(sequences))
+
+
+def check_edits(edits: object, sequences: Sequences) -> None:
+    """Checks that an argument holds edits around the sequences.
+
+    >>> check_edits(None, Sequences.of(["ab"]))
+    Traceback (most recent call last):
+    ValueError: edits: expected the Edits around 1 sequence(s), such as zs().edits(sequences), found None
+    """
+    words = f"the Edits around {len(sequences)} sequence(s), such as zs().edits(sequences)"
+    check_instance("edits", edits, Edits, words)
+    if isinstance(edits, Edits) and edits.num_sequences != len(sequences):
+        raise ValueError(f"edits: expected {words}, found those around {edits.num_sequences}")
 
 
 def _splice(sequences: Sequences, block: SpliceBlock, width: int) -> Tensor:

@@ -7,7 +7,8 @@ import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.edits.argument_checks import check_sequences
+from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -22,6 +23,8 @@ def check_symmetric(neighborhood: Neighborhood, sequences: Sequences) -> None:
     Traceback (most recent call last):
     ValueError: the neighborhood is not symmetric: ['a', 'a', 'b', 'a'] is a neighbor of ['a', 'a', 'b'], but not ...
     """
+    check_neighborhood("neighborhood", neighborhood)
+    check_sequences("sequences", sequences)
     edits = neighborhood.edits(sequences)
     neighbors = edits.apply(sequences)
     back = neighborhood.edits(neighbors)
@@ -52,6 +55,8 @@ def is_connected(neighborhood: Neighborhood, space: Sequences) -> bool:
     >>> is_connected(zs(), space), is_connected(Substitutions(), space)
     (True, False)
     """
+    check_neighborhood("neighborhood", neighborhood)
+    check_sequences("space", space)
     index = {tuple(sequence): row for row, sequence in enumerate(space.to_lists())}
     edits = neighborhood.edits(space)
     targets = [index.get(tuple(sequence), -1) for sequence in edits.apply(space).to_lists()]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pyro_ksd.edits.argument_checks import check_pair
 from pyro_ksd.sequences.container import Sequences
 
 _HOT_SYMBOLS = 128  # measured: with more symbols, the loop over positions is faster than the product of one-hots
@@ -29,7 +30,7 @@ def aligned_sum(x: Sequences, y: Sequences, compare: Callable[[Tensor, Tensor], 
     >>> aligned_sum(x, y, torch.eq).tolist()
     [[2.0, 1.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    check_alphabets(x, y)
+    check_pair(x, y)
     width = min(longest(x), longest(y))
     if _one_hot_pays(x, y, width):
         return _by_one_hot(x, y, width, compare)
@@ -41,18 +42,6 @@ def equal_length_exp(distance: Tensor, x: Sequences, y: Sequences) -> Tensor:
     length = x.lengths.clamp(min=1)[:, None]  # two empty sequences: exp(-0 / 1) = 1
     value = distance.div_(-length).exp_()
     return value if _one_length(x, y) else value.mul_(x.lengths[:, None] == y.lengths)
-
-
-def check_alphabets(x: Sequences, y: Sequences) -> None:
-    """Codes can be compared only if they stand for the same symbols.
-
-    :raises ValueError: for different alphabets.
-    """
-    if x.alphabet != y.alphabet:
-        raise ValueError(
-            f"expected sequences over one alphabet, found two different ones (of {x.alphabet_size} and "
-            f"{y.alphabet_size} symbols); give both the same alphabet= in Sequences.of"
-        )
 
 
 def longest(sequences: Sequences) -> int:

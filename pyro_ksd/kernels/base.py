@@ -22,6 +22,8 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
+from pyro_ksd.common.option_checks import check_instance, check_positive
+from pyro_ksd.edits.argument_checks import check_pair
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix, SumMatrix
@@ -118,12 +120,14 @@ class Kernel(ABC, Generic[Matrix]):
         """
 
     def __add__(self, other: Kernel[Any]) -> Kernel[Any]:
-        return KernelSum((self, other)) if isinstance(other, Kernel) else NotImplemented
+        check_instance("other", other, Kernel, "a kernel to add to a kernel")
+        return KernelSum((self, other))
 
     def __mul__(self, other: Kernel[Any] | float) -> Kernel[Any]:
         if isinstance(other, Kernel):
             return KernelProduct((self, other))
-        return ScaledKernel(self, float(other)) if isinstance(other, int | float) else NotImplemented
+        check_positive("other", other)
+        return ScaledKernel(self, float(other))
 
     __rmul__ = __mul__
 
@@ -238,6 +242,7 @@ class FeatureKernel(Kernel[FeatureMatrix]):
         """``<φ(y) - φ(x_i), f_i>`` for every edit ``y`` of its owner ``x_i``, with the witness ``f_i``; ``[E]``."""
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
+        check_pair(x, y)
         rows = torch.arange(len(x) + len(y))
         return self.features(Sequences.cat([x, y])).products(rows[: len(x)], rows[len(x) :])
 
@@ -304,10 +309,6 @@ class ScaledKernel(Kernel[Matrix]):
 
     kernel: Kernel[Matrix]
     factor: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.factor < float("inf"):
-            raise ValueError(f"expected a kernel multiplied by a positive number, found {self.factor}")
 
     @property
     def has_features(self) -> bool:

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from pyro_ksd.common.option_checks import check_choice, check_number
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.feature_places import FeaturePlaces
-from pyro_ksd.kernels.ngram_codes import ngram_symbols
+from pyro_ksd.kernels.ngram_codes import LONGEST_CODED, ngram_symbols
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
@@ -53,12 +54,10 @@ class ContiguousKernel(FeatureKernel):
     form: Literal["sqrt", "cosine"] = "sqrt"
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise ValueError(f"length: expected n-grams of at least 1 symbol, found {self.length}")
-        if self.max_length is not None and self.max_length < self.length:
-            raise ValueError(f"max_length: expected at least length = {self.length}, found {self.max_length}")
-        if self.form not in ("sqrt", "cosine"):
-            raise ValueError(f"form: expected 'sqrt' or 'cosine', found {self.form!r}")
+        check_number("length", self.length, least=1, most=LONGEST_CODED)
+        if self.max_length is not None:
+            check_number("max_length", self.max_length, least=self.length, most=LONGEST_CODED)
+        check_choice("form", self.form, ("sqrt", "cosine"))
 
     @property
     def lengths(self) -> range:

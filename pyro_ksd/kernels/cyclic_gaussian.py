@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyro_ksd.edits.argument_checks import check_pair
 from pyro_ksd.kernels.aligned_comparison import aligned_sum, equal_length_exp
 from pyro_ksd.kernels.base import PairwiseKernel
 from pyro_ksd.sequences.container import Sequences
@@ -45,6 +46,7 @@ class CyclicGaussianKernel(PairwiseKernel):
         return True
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
+        check_pair(x, y)
         size = x.alphabet_size
 
         def squared_distance(a: Tensor, b: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_choice
+from pyro_ksd.edits.argument_checks import check_pair
 from pyro_ksd.kernels.base import PairwiseKernel
 from pyro_ksd.sequences.container import Sequences
 
@@ -30,8 +32,7 @@ class DiracKernel(PairwiseKernel):
     on: Literal["sequence", "length"] = "sequence"
 
     def __post_init__(self) -> None:
-        if self.on not in ("sequence", "length"):
-            raise ValueError(f"on: expected 'sequence' or 'length', found {self.on!r}")
+        check_choice("on", self.on, ("sequence", "length"))
 
     @property
     def zero_across_lengths(self) -> bool:
@@ -42,6 +43,7 @@ class DiracKernel(PairwiseKernel):
         return "the length" if self.on == "length" else super().meaning
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
+        check_pair(x, y)
         if self.on == "length":
             return (x.lengths[:, None] == y.lengths).double()
         both = Sequences.cat([x, y])

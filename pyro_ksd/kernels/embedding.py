@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_function, check_number
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
@@ -36,6 +37,10 @@ class EmbeddingKernel(FeatureKernel):
 
     function: Callable[[Sequences], Tensor]
     batch_size: int = 2**14
+
+    def __post_init__(self) -> None:
+        check_function("function", self.function, "sequences")
+        object.__setattr__(self, "batch_size", check_number("batch_size", self.batch_size, least=1))
 
     @property
     def meaning(self) -> str:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyro_ksd.kernels.aligned_comparison import check_alphabets, longest
+from pyro_ksd.common.option_checks import check_number, found, is_real
+from pyro_ksd.edits.argument_checks import check_pair
+from pyro_ksd.kernels.aligned_comparison import longest
 from pyro_ksd.kernels.base import PairwiseKernel
 from pyro_ksd.sequences.container import Sequences
 
@@ -39,10 +41,9 @@ class GapWeightedKernel(PairwiseKernel):
     decay: float = 0.5
 
     def __post_init__(self) -> None:
-        if isinstance(self.length, bool) or not isinstance(self.length, int) or self.length < 1:
-            raise ValueError(f"length: expected an integer of at least 1, found {self.length!r}")
-        if not 0 < self.decay <= 1:
-            raise ValueError(f"decay: expected a number above 0 and at most 1, found {self.decay}")
+        check_number("length", self.length, least=1)
+        if not is_real(self.decay) or not 0 < self.decay <= 1:
+            raise ValueError(f"decay: expected a number above 0 and at most 1, found {found(self.decay)}")
 
     @property
     def meaning(self) -> str:
@@ -52,7 +53,7 @@ class GapWeightedKernel(PairwiseKernel):
         return 8 * ((self.length - 1) * width + 2 * self.length + 3)
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
-        check_alphabets(x, y)
+        check_pair(x, y)
         x_columns = _columns(x, -1)  # the two paddings never match
         y_columns = _columns(y, -2)
         x_norm = self._subsequences(x_columns, _columns(x, -2)).sqrt_()

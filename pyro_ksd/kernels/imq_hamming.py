@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_positive
 from pyro_ksd.kernels.aligned_comparison import aligned_sum
 from pyro_ksd.kernels.base import PairwiseKernel
 from pyro_ksd.sequences.container import Sequences
@@ -40,8 +40,7 @@ class IMQHammingKernel(PairwiseKernel):
 
     def __post_init__(self) -> None:
         for name in ("scale", "exponent"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name}: expected a positive number, found {getattr(self, name)}")
+            check_positive(name, getattr(self, name))
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         distance = aligned_sum(x, y, torch.eq).neg_().add_(torch.maximum(x.lengths[:, None], y.lengths))

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_function, check_instance
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
@@ -37,6 +38,9 @@ class LengthKernel(FeatureKernel):
     """
 
     feature: Callable[[Tensor], Tensor] = squared_length
+
+    def __post_init__(self) -> None:
+        check_function("feature", self.feature, "lengths")
 
     def features(self, sequences: Sequences) -> FeatureMatrix:
         return FeatureMatrix(self._feature(sequences.lengths))
@@ -71,7 +75,9 @@ class LengthKernel(FeatureKernel):
         return table.index_select(0, edits.new_lengths(sequences.lengths)) - table.index_select(0, own)
 
     def _feature(self, lengths: Tensor) -> Tensor:
-        values = self.feature(lengths).double()
+        values = self.feature(lengths)
+        check_instance("feature", values, Tensor, "a function that gives a tensor")
+        values = values.double()
         values = values[:, None] if values.ndim == 1 else values
         if values.ndim != 2 or len(values) != len(lengths):
             raise ValueError(

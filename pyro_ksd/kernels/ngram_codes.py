@@ -8,6 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+LONGEST_CODED = 62
+"""The longest n-grams of two symbols that have codes, which are long integers."""
+
 
 def ngram_code(symbols: Sequence[Tensor], base: int) -> Tensor:
     r""":math:`\sum_j u_j\,\mathrm{base}^{n-1-j}` for n-grams :math:`u`, given symbol by symbol.

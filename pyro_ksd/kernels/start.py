@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.feature_places import FeaturePlaces
-from pyro_ksd.kernels.ngram_codes import ngram_code, ngram_symbols
+from pyro_ksd.kernels.ngram_codes import LONGEST_CODED, ngram_code, ngram_symbols
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
@@ -36,8 +37,7 @@ class StartKernel(FeatureKernel):
     width: int = 1
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise ValueError(f"width: expected a prefix of at least 1 symbol, found {self.width}")
+        check_number("width", self.width, least=1, most=LONGEST_CODED)
 
     def features(self, sequences: Sequences) -> FeatureMatrix:
         code = self._own(sequences)

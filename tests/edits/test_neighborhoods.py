@@ -241,9 +241,10 @@ def test_replacements_by_a_matrix_leave_out_the_symbol_itself() -> None:
         ),
         (
             torch.ones(3, 3),
-            "symbols: expected a boolean [3, 3] matrix for an alphabet of 3 symbols, found torch.float32",
+            "symbols: expected a boolean [S, S] matrix, found torch.float32 [3, 3]",
         ),
-        (torch.ones(2, 3).bool(), "for an alphabet of 3 symbols, found torch.bool [2, 3]"),
+        (torch.ones(2, 3).bool(), "symbols: expected a boolean [S, S] matrix, found torch.bool [2, 3]"),
+        (torch.ones(2, 2).bool(), "expected a boolean [3, 3] matrix for an alphabet of 3 symbols, found torch.bool"),
         (0, "symbols: expected None, a radius of at least 1 or a boolean matrix, found 0"),
         (True, "symbols: expected None, a radius of at least 1 or a boolean matrix, found True"),
         (1.5, "symbols: expected None, a radius of at least 1 or a boolean matrix, found 1.5"),

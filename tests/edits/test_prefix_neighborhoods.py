@@ -130,8 +130,8 @@ def test_no_sequence_at_all_has_edits() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"top": 0}, "top: expected a number of candidates of at least 1, found 0"),
-        ({"top": True}, "top: expected a number of candidates of at least 1, found True"),
+        ({"top": 0}, "top: expected an integer of at least 1, found 0"),
+        ({"top": True}, "top: expected an integer of at least 1, found True"),
         ({"top": 2, "locations": 0}, "locations: expected None (everywhere) or a number of at least 1, found 0"),
     ],
 )

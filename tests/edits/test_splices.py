@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
-from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.edits.splices import Edits, SpliceBlock, check_edits
 from pyro_ksd.sequences.container import Sequences
 
 SIZE = 3
@@ -256,3 +256,11 @@ def test_pieces_are_the_blocks_in_parts(size: int) -> None:
     assert all(0 < len(piece) <= size for piece in pieces)
     assert Edits(tuple(pieces), len(data)).apply(data).to_lists() == edits.apply(data).to_lists()
     assert torch.cat([piece.owner for piece in pieces]).equal(edits.owner)
+
+
+def test_edits_belong_to_their_sequences() -> None:
+    data = Sequences.of(["ab", "b"])
+    check_edits(zs().edits(data), data)
+    for wrong, words in ((None, "None"), (zs().edits(data[:1]), "those around 1")):
+        with pytest.raises(ValueError, match=rf"edits: expected the Edits around 2 sequence\(s\), .*, found {words}"):
+            check_edits(wrong, data)

@@ -83,8 +83,8 @@ def test_more_ngrams_than_codes_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"length": 0}, "length: expected n-grams of at least 1 symbol, found 0"),
-        ({"length": 3, "max_length": 2}, "max_length: expected at least length = 3, found 2"),
+        ({"length": 0}, "length: expected an integer from 1 to 62, found 0"),
+        ({"length": 3, "max_length": 2}, "max_length: expected an integer from 3 to 62, found 2"),
         ({"form": "square"}, "form: expected 'sqrt' or 'cosine', found 'square'"),
     ],
 )

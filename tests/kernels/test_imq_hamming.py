@@ -28,9 +28,9 @@ def test_values_known_by_hand() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: IMQHammingKernel(scale=0.0), "scale: expected a positive number, found 0.0"),
+        (lambda: IMQHammingKernel(scale=0.0), "scale: expected a finite number above 0, found 0.0"),
         (lambda: IMQHammingKernel(scale=math.nan), "scale: .* found nan"),
-        (lambda: IMQHammingKernel(exponent=-1.0), "exponent: expected a positive number, found -1.0"),
+        (lambda: IMQHammingKernel(exponent=-1.0), "exponent: expected a finite number above 0, found -1.0"),
         (lambda: IMQHammingKernel(exponent=math.inf), "exponent: .* found inf"),
     ],
 )

@@ -89,7 +89,7 @@ def test_symbols_of_the_feature_of_a_sequence_are_its_start(size: int) -> None:
 
 @pytest.mark.parametrize("width", [0, -2])
 def test_a_width_below_one_is_refused(width: int) -> None:
-    with pytest.raises(ValueError, match=f"width: expected a prefix of at least 1 symbol, found {width}"):
+    with pytest.raises(ValueError, match=f"width: expected an integer from 1 to 62, found {width}"):
         StartKernel(width)
 
 
