@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.evaluation import evaluated_ratio
@@ -100,6 +101,7 @@ class SequenceModel(ABC):
 
 def check_alphabet_size(model: SequenceModel, sequences: Sequences) -> None:
     """Checks that the sequences are over the model's symbols."""
+    check_sequences("sequences", sequences)
     if sequences.alphabet_size != model.alphabet_size:
         raise ValueError(
             f"expected sequences over the model's {model.alphabet_size} symbols, found an alphabet of "

@@ -11,7 +11,8 @@ from pyro.distributions.torch_distribution import TorchDistribution
 from torch import Tensor
 from torch.distributions import constraints
 
-from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.option_checks import check_flag, check_instance, check_number
+from pyro_ksd.common.random_numbers import check_generator
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel, check_alphabet_size
 from pyro_ksd.models.distributions.sampling import PAD
@@ -53,6 +54,9 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
     Batches may be expanded over many sequences (as a plate does) at no cost: the parameters lie flat, one row for
     each member of the batch before any expansion, and ``_rows`` says which row a member of the batch uses.
 
+    Parameters are tensors, arrays of numpy, or nested lists. :meth:`log_prob` is differentiable in them; the methods of
+    a model, :meth:`log_joint`, :meth:`log_ratio` and :meth:`draw`, track no gradients.
+
     Subclasses set their parameters, then call ``super().__init__``.
 
     >>> from pyro_ksd.examples import random_walk
@@ -72,8 +76,7 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
         batch_shape: torch.Size,
         validate_args: bool | None,
     ) -> None:
-        check_number("max_length", max_length, least=1)
-        self.max_length = max_length
+        self.max_length = max_length = check_number("max_length", max_length, least=1)
         self._alphabet_size = alphabet_size
         self._own_shape = batch_shape
         self._rows = torch.arange(batch_shape.numel()).reshape(batch_shape)
@@ -112,13 +115,15 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
         tokens = value.expand(shape + value.shape[-1:]).reshape(shape.numel(), value.shape[-1])
         return self._log_prob(tokens.long(), self._flat_rows(shape)).reshape(shape)
 
+    @torch.no_grad()
     def log_joint(self, sequences: Sequences) -> Tensor:
-        """``log p(x)``, ``[N]``; ``-inf`` where the model calls a sequence impossible."""
+        """``log p(x)``, ``[N]``; ``-inf`` where the model calls a sequence impossible. Without gradients."""
         self._check_one_model_for(sequences)
         return self._log_prob(sequences.padded(PAD), self._flat_rows(torch.Size([len(sequences)])))
 
     def sample(self, sample_shape: torch.Size = torch.Size()) -> Tensor:  # noqa: B008
         """Padded sequences, long ``sample_shape + batch_shape + [max_length]``."""
+        _check_sizes(sample_shape)
         shape = torch.Size(sample_shape) + self.batch_shape
         with torch.no_grad():
             tokens = self._generate(shape, None)
@@ -128,6 +133,9 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Independent sequences from the model."""
         self._check_single()
+        num_sequences = check_number("num_sequences", num_sequences, least=1)
+        if generator is not None:
+            check_generator(generator)
         with torch.no_grad():
             tokens = self._generate(torch.Size([num_sequences]), generator)
         return Sequences(tokens.clamp(min=0), (tokens != PAD).sum(-1), self.alphabet_size)
@@ -150,6 +158,8 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
 
     @classmethod
     def _validating(cls, validate_args: bool | None) -> bool:
+        if validate_args is not None:
+            check_flag("validate_args", validate_args)
         return bool(cls._validate_args if validate_args is None else validate_args)
 
     def _validate_sample(self, value: Tensor) -> None:
@@ -184,3 +194,10 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
     def _check_one_model_for(self, sequences: Sequences) -> None:
         self._check_single()
         check_alphabet_size(self, sequences)
+
+
+def _check_sizes(sample_shape: object) -> None:
+    """Checks the shape of a sample."""
+    check_instance("sample_shape", sample_shape, (tuple, list), "a torch.Size, such as torch.Size([3])")
+    for size in sample_shape:  # type: ignore[attr-defined]
+        check_number("sample_shape", size, least=0)

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.models.distributions.log_space import subtract
 from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.sequences.container import Sequences
 
 _PIECE = 2**15  # edits at a time: their codes stay in the cache
+_MOST_ENTRIES = 2**27  # of a table: a gigabyte
 
 
 class FactorTable:
@@ -104,6 +107,22 @@ class FactorTable:
     def _with_boundary(self, tokens: Tensor, padding: Tensor, before: int, behind: int) -> Tensor:
         filled = tokens.masked_fill(padding, self.boundary)
         return torch.nn.functional.pad(filled, (before, behind), value=self.boundary)
+
+
+def check_order(order: int, alphabet_size: int) -> None:
+    """Checks that an order is one, and that a table of all contexts can be held.
+
+    >>> check_order(40, alphabet_size=3)
+    Traceback (most recent call last):
+    ValueError: order: expected at most 12 for 3 symbols, found 40: the table of all contexts would be too large
+    """
+    check_number("order", order, least=1)
+    most = int(math.log(_MOST_ENTRIES, alphabet_size + 1)) - 1
+    if order > most:
+        raise ValueError(
+            f"order: expected at most {most} for {alphabet_size} symbols, found {order}: the table of all contexts "
+            "would be too large"
+        )
 
 
 def context_is_possible(boundary: int, order: int) -> Tensor:

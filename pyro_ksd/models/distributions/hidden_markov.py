@@ -9,10 +9,17 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.edits.splices import Edits, SpliceBlock, check_edits
 from pyro_ksd.models.distributions.base import SequenceDistribution
 from pyro_ksd.models.distributions.log_space import safe_log, subtract
-from pyro_ksd.models.distributions.parameter_checks import align, check_probabilities, check_shape, last_size
+from pyro_ksd.models.distributions.parameter_checks import (
+    Numbers,
+    align,
+    as_parameter,
+    check_probabilities,
+    check_shape,
+    last_size,
+)
 from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
 from pyro_ksd.sequences.container import Sequences
 
@@ -60,20 +67,23 @@ class HiddenMarkovSequence(SequenceDistribution):
 
     def __init__(
         self,
-        initial: Tensor,
-        transition: Tensor,
-        emission: Tensor,
-        stop: Tensor | float,
+        initial: Numbers,
+        transition: Numbers,
+        emission: Numbers,
+        stop: Numbers | float,
         *,
         max_length: int = 1000,
         validate_args: bool | None = None,
     ) -> None:
+        initial = as_parameter("initial", initial)
+        transition = as_parameter("transition", transition)
+        emission = as_parameter("emission", emission)
         states = last_size("initial", initial)
         symbols = last_size("emission", emission)
-        stopping = torch.as_tensor(stop, dtype=initial.dtype)
+        check_shape("initial", initial, states)
+        stopping = as_parameter("stop", stop, initial.dtype).to(initial.dtype)
         if stopping.ndim == 0:
             stopping = stopping.expand(states)
-        check_shape("initial", initial, states)
         check_shape("transition", transition, states, states)
         check_shape("emission", emission, states, symbols)
         check_shape("stop", stopping, states)
@@ -115,8 +125,10 @@ class HiddenMarkovSequence(SequenceDistribution):
             pass
         return _final(message)
 
+    @torch.no_grad()
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
         self._check_one_model_for(sequences)
+        check_edits(edits, sequences)
         tokens = sequences.padded(PAD)
         messages = list(self._forward(tokens, self._flat_rows(torch.Size([len(sequences)]))))
         old = _final(messages[-1])

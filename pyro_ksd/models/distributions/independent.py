@@ -10,11 +10,19 @@ from pyro.distributions import Categorical
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
-from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.option_checks import check_number, found
 from pyro_ksd.common.random_numbers import global_random_state
 from pyro_ksd.models.distributions.local import LocalSequence
 from pyro_ksd.models.distributions.log_space import safe_log
-from pyro_ksd.models.distributions.parameter_checks import check_probabilities, check_shape, common_batch, last_size
+from pyro_ksd.models.distributions.parameter_checks import (
+    Numbers,
+    as_parameter,
+    check_probabilities,
+    check_shape,
+    common_batch,
+    is_array,
+    last_size,
+)
 from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
 
 
@@ -42,16 +50,19 @@ class IndependentSequence(LocalSequence):
 
     def __init__(
         self,
-        probs: Tensor,
-        length: Distribution | Tensor,
+        probs: Numbers,
+        length: Distribution | Numbers,
         *,
         minimum: int = 0,
         max_length: int | None = None,
         validate_args: bool | None = None,
     ) -> None:
         check_number("minimum", minimum, least=0)
+        probs = as_parameter("probs", probs)
         size = last_size("probs", probs)
         check_shape("probs", probs, size)
+        if is_array(length):
+            length = as_parameter("length", length)
         if isinstance(length, Tensor):
             check_shape("length", length, last_size("length", length))
             if max_length is None:
@@ -95,13 +106,13 @@ class IndependentSequence(LocalSequence):
 def _checked(length: Any) -> Any:
     if isinstance(length, torch.distributions.Categorical):
         raise ValueError(
-            "length: found a Categorical, which gives lengths of probability 0 a small positive one; "
-            "pass its probabilities as a tensor"
+            "length: expected a distribution over all integers from 0, found a Categorical, which gives lengths of "
+            "probability 0 a small positive one; pass its probabilities as a tensor"
         )
     if not isinstance(length, Distribution):
         raise ValueError(
             "length: expected a distribution over the non-negative integers or a tensor of the probabilities of "
-            f"0, 1, ..., found {type(length).__name__}"
+            f"0, 1, ..., found {found(length)}"
         )
     support: Any = length.support
     ends = torch.tensor([-1.0, 0.0]).reshape([2] + [1] * len(length.batch_shape))

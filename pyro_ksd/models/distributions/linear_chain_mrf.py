@@ -10,7 +10,7 @@ from torch.distributions.utils import lazy_property
 
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.models.distributions.local import LocalSequence
-from pyro_ksd.models.distributions.parameter_checks import align, check_shape, last_size
+from pyro_ksd.models.distributions.parameter_checks import Numbers, align, as_parameter, check_shape, last_size
 from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
 
 
@@ -44,24 +44,26 @@ class LinearChainMRF(LocalSequence):
 
     def __init__(
         self,
-        pairwise: Tensor,
-        unary: Tensor | None = None,
-        length: Tensor | None = None,
+        pairwise: Numbers,
+        unary: Numbers | None = None,
+        length: Numbers | None = None,
         *,
         max_length: int | None = None,
         validate_args: bool | None = None,
     ) -> None:
+        pairwise = as_parameter("pairwise", pairwise)
         size = last_size("pairwise", pairwise)
         check_shape("pairwise", pairwise, size, size)
-        if unary is None:
-            unary = pairwise.new_zeros(size)
+        unary = pairwise.new_zeros(size) if unary is None else as_parameter("unary", unary)
         check_shape("unary", unary, size)
+        if max_length is not None:
+            check_number("max_length", max_length, least=1)
         if length is None:
             if max_length is None:
                 raise ValueError("expected max_length or the log-potentials length, found neither; state max_length=M")
-            check_number("max_length", max_length, least=1)
             length = pairwise.new_zeros(max_length + 1)
             length[0] = -torch.inf
+        length = as_parameter("length", length)
         check_shape("length", length, last_size("length", length) if max_length is None else max_length + 1)
         if self._validating(validate_args):
             for name, tensor in (("pairwise", pairwise), ("unary", unary), ("length", length)):

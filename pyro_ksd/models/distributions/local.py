@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits.splices import Edits
+from pyro_ksd.edits.splices import Edits, check_edits
 from pyro_ksd.models.distributions.base import SequenceDistribution
 from pyro_ksd.models.distributions.factor_table import FactorTable
 from pyro_ksd.models.distributions.sampling import PAD
@@ -45,8 +45,10 @@ class LocalSequence(SequenceDistribution):
         terms = self._length_terms(tokens.shape[1])
         return local if terms is None else local + terms[rows, (tokens != PAD).sum(-1)]
 
+    @torch.no_grad()
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
         self._check_one_model_for(sequences)
+        check_edits(edits, sequences)
         growth = max((block.growth for block in edits.blocks if len(block)), default=0)
         terms = self._length_terms(sequences.width + max(growth, 0))
         return self._table.log_ratio(sequences, edits, None if terms is None else terms[0])

@@ -11,7 +11,14 @@ from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.models.distributions.factor_table import context_is_possible
 from pyro_ksd.models.distributions.local import LocalSequence
 from pyro_ksd.models.distributions.log_space import safe_log
-from pyro_ksd.models.distributions.parameter_checks import align, check_probabilities, check_shape, last_size
+from pyro_ksd.models.distributions.parameter_checks import (
+    Numbers,
+    align,
+    as_parameter,
+    check_probabilities,
+    check_shape,
+    last_size,
+)
 from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
 
 
@@ -39,9 +46,10 @@ class MarkovSequence(LocalSequence):
     arg_constraints = {"probs": constraints.unit_interval}  # noqa: RUF012
 
     def __init__(
-        self, probs: Tensor, *, order: int = 1, max_length: int = 1000, validate_args: bool | None = None
+        self, probs: Numbers, *, order: int = 1, max_length: int = 1000, validate_args: bool | None = None
     ) -> None:
         check_number("order", order, least=1)
+        probs = as_parameter("probs", probs)
         size = last_size("probs", probs)
         check_shape("probs", probs, *[size] * (order + 1))
         if size < 2:
@@ -56,9 +64,9 @@ class MarkovSequence(LocalSequence):
     @classmethod
     def from_transitions(
         cls,
-        initial: Tensor,
-        transition: Tensor,
-        stop: Tensor | float,
+        initial: Numbers,
+        transition: Numbers,
+        stop: Numbers | float,
         *,
         max_length: int = 1000,
         validate_args: bool | None = None,
@@ -75,10 +83,12 @@ class MarkovSequence(LocalSequence):
         >>> model.log_prob(torch.tensor([[-1, -1], [0, -1], [0, 0], [0, 1]])).exp()
         tensor([0.0000, 0.5000, 0.2500, 0.0000])
         """
+        initial = as_parameter("initial", initial)
+        transition = as_parameter("transition", transition)
         size = last_size("initial", initial)
         check_shape("initial", initial, size)
         check_shape("transition", transition, size, size)
-        stopping = torch.as_tensor(stop, dtype=initial.dtype)
+        stopping = as_parameter("stop", stop, initial.dtype).to(initial.dtype)
         batch_dims = max(initial.ndim - 1, transition.ndim - 2)
         if stopping.ndim <= batch_dims:
             stopping = stopping[..., None].expand(*stopping.shape, size)

@@ -3,10 +3,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from pyro_ksd.common.option_checks import found, is_real
+from pyro_ksd.common.tensor_checks import shown
+
+Numbers = Tensor | npt.NDArray[Any] | Sequence[Any]
+"""What users pass as a parameter: a tensor, an array, or nested lists of numbers or tensors."""
+
+
+def as_parameter(name: str, value: Any, dtype: torch.dtype | None = None) -> Tensor:
+    """A parameter as a tensor: from a tensor, an array, a number, or nested lists of numbers or tensors.
+
+    Arrays keep their dtype. Gradients of tensors are kept, also of those within lists.
+
+    :param dtype: of numbers and lists; torch's default one if left out.
+
+    >>> as_parameter("probs", [0.5, 0.5])
+    tensor([0.5000, 0.5000])
+    >>> as_parameter("probs", np.array([0.5, 0.5]))
+    tensor([0.5000, 0.5000], dtype=torch.float64)
+    """
+    try:
+        tensor = _converted(value, torch.get_default_dtype() if dtype is None else dtype)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(
+            f"{name}: expected a tensor, an array or nested lists of numbers, found {found(value)}; pass a "
+            "floating-point tensor"
+        ) from None
+    if not tensor.is_cpu or tensor.layout != torch.strided:
+        raise ValueError(f"{name}: expected a dense tensor on the CPU, found {shown(tensor)}; pass {name}.cpu()")
+    return tensor
+
+
+def is_array(value: object) -> bool:
+    """Whether :func:`as_parameter` takes a value as numbers in some shape."""
+    return isinstance(value, Tensor | list | tuple) or hasattr(value, "__array__")
+
+
+def _converted(value: Any, dtype: torch.dtype) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, list | tuple):
+        # Stacking keeps gradients, but takes long for many numbers.
+        if _has_tensors(value):
+            return torch.stack([_converted(part, dtype) for part in value])
+        return torch.tensor(value, dtype=dtype)
+    if is_real(value):
+        return torch.tensor(value, dtype=dtype)
+    if not hasattr(value, "__array__"):
+        raise TypeError
+    return torch.as_tensor(np.array(value, order="C"))  # a copy: torch warns of arrays that it cannot write to
+
+
+def _has_tensors(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_has_tensors, value))
+    return isinstance(value, Tensor)
 
 
 def align(**parameters: tuple[Tensor, int]) -> tuple[torch.Size, list[Tensor]]:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from pyro import poutine
 
+from pyro_ksd import ksd_check
 from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models import (
@@ -316,12 +317,41 @@ def test_gradients_are_finite_beside_impossible_sequences(make):
     values = {name: getattr(model, name).detach().clone().requires_grad_() for name in model.arg_constraints}
     fresh = rebuilt(model, values)
     sequences = possible(fresh, 3)
-    fresh.log_joint(sequences).sum().backward(retain_graph=True)
-    log_ratio = fresh.log_ratio(sequences, zs().edits(sequences))
-    log_ratio.exp().sum().backward()
+    fresh.log_prob(sequences.padded(-1)).sum().backward()
     for value in values.values():
         assert value.grad.isfinite().all()
         assert value.grad.abs().sum() > 0
+
+
+def test_a_check_of_trained_parameters_tracks_no_gradients(make) -> None:
+    model = make()
+    values = {name: getattr(model, name).detach().clone().requires_grad_() for name in model.arg_constraints}
+    fresh = rebuilt(model, values)
+    sequences = possible(fresh, 3)
+    edits = zs().edits(sequences)
+    for found, expected in (
+        (fresh.log_joint(sequences), model.log_joint(sequences)),
+        (fresh.log_ratio(sequences, edits), model.log_ratio(sequences, edits)),
+    ):
+        assert not found.requires_grad
+        assert torch.equal(found, expected)
+    assert fresh.log_prob(sequences.padded(-1)).requires_grad  # also after the check: it is what SVI trains
+    options = {"num_bootstrap": 5, "progress": False}
+    check = ksd_check(fresh, sequences, **options)
+    assert check["ksd"]["p_value"].equals(ksd_check(model, sequences, **options)["ksd"]["p_value"])
+
+
+@pytest.mark.parametrize("kind", ["array", "list"])
+def test_parameters_may_be_arrays_or_lists(make, kind) -> None:
+    model = make()
+    values = {name: getattr(model, name).numpy() for name in model.arg_constraints}
+    if kind == "list":
+        values = {name: value.tolist() for name, value in values.items()}
+    found = rebuilt(model, values)
+    sequences = possible(model, 3)
+    expected = model.log_joint(sequences)
+    assert found.log_joint(sequences).dtype == (expected.dtype if kind == "array" else torch.get_default_dtype())
+    torch.testing.assert_close(found.log_joint(sequences).to(expected.dtype), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_batches_are_no_model(make):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, Neighborhood, zs
-from pyro_ksd.models.distributions.factor_table import FactorTable, context_is_possible
+from pyro_ksd.models.distributions.factor_table import FactorTable, check_order, context_is_possible
 from pyro_ksd.sequences.container import Sequences
 
 SIZE, MODELS = 2, 3
@@ -105,3 +105,13 @@ def test_entries_of_impossible_contexts_do_not_count() -> None:
     edits = zs().edits(SPACE)
     found, expected = FactorTable(spoiled).log_ratio(SPACE, edits), FactorTable(factors(2)).log_ratio(SPACE, edits)
     assert torch.equal(found, expected)
+
+
+def test_orders_are_bounded_by_the_size_of_the_table() -> None:
+    check_order(12, 3)
+    check_order(1, 8000)
+    for order, size, most in ((13, 3, 12), (2, 8000, 1)):
+        with pytest.raises(ValueError, match=f"order: expected at most {most} for {size} symbols, found {order}"):
+            check_order(order, size)
+    with pytest.raises(ValueError, match="order: expected an integer of at least 1, found 0"):
+        check_order(0, 3)

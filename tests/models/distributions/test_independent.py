@@ -102,12 +102,12 @@ def test_batch_comes_from_both_parameters():
     [
         (
             dist.Categorical(torch.tensor([0.5, 0.5])),
-            "length: found a Categorical, .* pass its probabilities as a tensor",
+            "length: expected .* found a Categorical, .* pass its probabilities as a tensor",
         ),
         (torch.distributions.Categorical(torch.tensor([0.5, 0.5])), "found a Categorical"),
         (dist.Normal(0.0, 1.0), "over the integers from 0, found Normal with the support Real"),
         (dist.Multinomial(2, torch.ones(2)), r"found Multinomial .* and the event shape \[2\]; pass a tensor"),
-        (3, "a tensor of the probabilities of 0, 1, ..., found int"),
+        (3, "a tensor of the probabilities of 0, 1, ..., found 3"),
         (torch.tensor([0.5, 0.4]), r"length: .* found the sum 0.9 at index \[\]"),
         (
             torch.tensor([1, 0]),

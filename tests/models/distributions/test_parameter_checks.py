@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
 from pyro_ksd.models.distributions.parameter_checks import (
     align,
+    as_parameter,
     check_probabilities,
     check_shape,
     common_batch,
+    is_array,
     last_size,
 )
 
@@ -82,3 +89,48 @@ def test_rounding_is_no_mistake() -> None:
     check_probabilities("p", torch.tensor([0.5, 0.5 + 1e-7], dtype=torch.double))
     with pytest.raises(ValueError, match="sum to 1"):
         check_probabilities("p", torch.tensor([0.5, 0.5 + 1e-5], dtype=torch.double))
+
+
+def test_tensors_stay_what_they_are() -> None:
+    tensor = torch.rand(2, 2, requires_grad=True)
+    assert as_parameter("probs", tensor) is tensor
+
+
+def test_lists_have_the_default_dtype_and_arrays_keep_theirs() -> None:
+    assert as_parameter("probs", [[1, 0], [0.5, 0.5]]).equal(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
+    assert as_parameter("probs", (0.1,), torch.double).equal(torch.tensor([0.1], dtype=torch.double))
+    assert as_parameter("stop", 0.1, torch.double).equal(torch.tensor(0.1, dtype=torch.double))
+    for dtype in (np.float32, np.float64):
+        array = np.array([[0.1, 0.9], [0.3, 0.7]], dtype=dtype)
+        array.flags.writeable = False
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = as_parameter("probs", array[::-1])
+        np.testing.assert_array_equal(found.numpy(), array[::-1], strict=True)
+
+
+def test_lists_of_tensors_keep_their_gradients() -> None:
+    p = torch.tensor(0.3, requires_grad=True)
+    found = as_parameter("probs", [[p, 1 - p], [0.5, 0.5]])
+    assert found.tolist() == [[pytest.approx(0.3), pytest.approx(0.7)], [0.5, 0.5]]
+    found[0, 1].backward()
+    assert p.grad is not None
+    assert p.grad.item() == -1
+
+
+@pytest.mark.parametrize("wrong", [None, "ab", {}, [["a"]], [[0.5], [0.5, 0.5]], True, 0.5j, [None], torch.Tensor])
+def test_what_is_no_parameter(wrong: Any) -> None:
+    message = "probs: expected a tensor, an array or nested lists of numbers, found"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        as_parameter("probs", wrong)
+
+
+@pytest.mark.parametrize("wrong", [torch.empty(2, device="meta"), torch.eye(2).to_sparse()])
+def test_parameters_are_dense_and_on_the_cpu(wrong: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match=r"probs: expected a dense tensor on the CPU, found torch.float32 \[2"):
+        as_parameter("probs", wrong)
+
+
+def test_what_is_an_array() -> None:
+    assert [is_array(value) for value in ([0.5], (0.5,), np.ones(2), torch.ones(2))] == [True] * 4
+    assert [is_array(value) for value in (0.5, "ab", None, {})] == [False] * 4
