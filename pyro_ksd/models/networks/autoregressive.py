@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import LOGITS, in_chunks
-from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.option_checks import check_function, check_number, found
+from pyro_ksd.common.random_numbers import check_generator
+from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood
 from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
 from pyro_ksd.models.chunked_model import ChunkedModel
@@ -22,6 +24,7 @@ from pyro_ksd.sequences.container import Sequences
 Network = Callable[[Tensor], Tensor]
 """Takes codes, long ``[N, L]``, gives the logits (or log-probabilities) of the symbol behind each, ``[N, L, S]``."""
 
+_SHOWN = 10  # codes in a message
 _ROUNDINGS = 32  # by so many units of rounding a logit may change with the batch that it is computed in
 
 
@@ -69,21 +72,22 @@ class AutoregressiveModel(ChunkedModel):
         max_length: int,
         top_k: int | None = None,
     ) -> None:
+        check_function("network", network, "codes")
+        max_length = check_number("max_length", max_length, least=1)
         self._network = network
         self._prompt = _checked_prompt(prompt)
+        self._max_length = max_length
         size = self._checked_network()
         super().__init__(size)
-        check_number("max_length", max_length, least=1)
+        top_k = size if top_k is None else top_k
         for name, number, least, most in (("end", end, 0, size - 1), ("top_k", top_k, 1, size)):
-            if number is not None:
-                check_number(name, number, least=least)
-                if number > most:
-                    raise ValueError(
-                        f"{name}: expected at most {most}, as the network knows {size} symbols, found {number}"
-                    )
-        self._end = end
-        self._max_length = max_length
-        self._top_k = size if top_k is None else top_k
+            check_number(name, number, least=least)
+            if number > most:
+                raise ValueError(
+                    f"{name}: expected at most {most}, as the network knows {size} symbols, found {number}"
+                )
+        self._end = int(end)
+        self._top_k = int(top_k)
 
     @classmethod
     def from_causal_lm(
@@ -105,6 +109,12 @@ class AutoregressiveModel(ChunkedModel):
         :param max_new_tokens: the largest number of tokens after the prompt.
         :param top_k: as for :class:`AutoregressiveModel`.
         """
+        if not callable(lm) or not hasattr(lm, "device"):
+            raise ValueError(
+                f"lm: expected a causal language model of the package transformers, found {found(lm)}; for other "
+                "networks see AutoregressiveModel"
+            )
+        check_number("max_new_tokens", max_new_tokens, least=1)
 
         def network(tokens: Tensor) -> Tensor:
             # No token attends to a later one, so what fills the short sequences of a batch needs no mask. A mask of
@@ -128,6 +138,7 @@ class AutoregressiveModel(ChunkedModel):
         parts = [sequences.tokens.new_empty(0, sequences.width + 1, min(top, self._top_k))]
         for tokens in in_chunks(sequences.tokens, self._together(sequences.width)):
             logits, codes = self._logits(tokens).topk(min(top, self._top_k), -1)
+            self._refuse(~(logits[..., 0] < torch.inf), tokens)
             parts.append(codes.masked_fill((codes == self._end) | (logits == -torch.inf), -1))
         return torch.cat(parts)
 
@@ -152,7 +163,9 @@ class AutoregressiveModel(ChunkedModel):
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Independent sequences from the model, by rejection of those that do not end in time."""
-        check_number("num_sequences", num_sequences, least=1)
+        num_sequences = check_number("num_sequences", num_sequences, least=1)
+        if generator is not None:
+            check_generator(generator)
         return accepted(
             self._propose,
             self.has_ended,
@@ -169,18 +182,19 @@ class AutoregressiveModel(ChunkedModel):
             some = sequences[part].narrowed()
             logits = self._logits(some.tokens[:, :-1])
             chosen = logits.gather(2, some.tokens[..., None]).squeeze(2)
-            log_probs = self._log_probs(logits, chosen)
+            top = logits if self._top_k == self.alphabet_size else logits.topk(self._top_k, -1).values
+            total = top.double().logsumexp(-1)
+            self._refuse(~total.isfinite() & some.mask, some.tokens[:, :-1])
+            log_probs = (chosen.double() - total).masked_fill(~self._possible(logits, top, chosen), -torch.inf)
             values[part] = log_probs.masked_fill(~some.mask, 0.0).sum(1)
         return values
 
-    def _log_probs(self, logits: Tensor, chosen: Tensor) -> Tensor:
-        """The log-probabilities of symbols, double ``[N, T]``, from all logits ``[N, T, S]`` and their own."""
+    def _possible(self, logits: Tensor, top: Tensor, chosen: Tensor) -> Tensor:
+        """Which symbols are among the ``top_k``, boolean ``[N, T]``, from all logits, the largest and their own."""
         if self._top_k == self.alphabet_size:
-            return chosen.double() - logits.double().logsumexp(-1)
-        top = logits.topk(self._top_k, -1).values
+            return torch.ones_like(chosen, dtype=torch.bool)
         # What was drawn must be possible here too, although other batches round the logits in another way.
-        possible = chosen.double() >= top[..., -1].double() - _rounding(logits)
-        return (chosen.double() - top.double().logsumexp(-1)).masked_fill(~possible, -torch.inf)
+        return chosen.double() >= top[..., -1].double() - _rounding(logits)
 
     def _propose(self, num_sequences: int, generator: torch.Generator | None) -> Sequences:
         """Sequences that end, or are cut off at ``max_length``."""
@@ -202,13 +216,43 @@ class AutoregressiveModel(ChunkedModel):
         top = [self._logits(batch)[:, -1].topk(self._top_k, -1) for batch in batches]
         codes = torch.cat([part.indices for part in top])
         probabilities = torch.cat([part.values for part in top]).double().softmax(-1)
+        self._refuse(probabilities.isnan().any(1, keepdim=True), prefixes[first])
         return codes[inverse, pick(cumulative(probabilities)[inverse], generator)]
 
     def _logits(self, tokens: Tensor) -> Tensor:
         """The logits behind each prefix of the sequences ``[N, T]``, also the empty one: ``[N, T + 1, S]``."""
-        with torch.no_grad():
-            logits = self._network(torch.cat([self._prompt.expand(len(tokens), -1), tokens], 1)).cpu()
-        return logits[:, len(self._prompt) - 1 :]
+        logits: Tensor = self._called(torch.cat([self._prompt.expand(len(tokens), -1), tokens], 1))
+        return logits[:, len(self._prompt) - 1 :].cpu()
+
+    def _called(self, codes: Tensor) -> Any:
+        """What the network makes of codes ``[N, L]``."""
+        try:
+            with torch.no_grad():
+                return self._network(codes)
+        except Exception as error:
+            length = len(self._prompt)
+            raise ValueError(
+                f"network: expected one that takes the prompt of {length} codes and up to "
+                f"max_length={self._max_length} symbols after it, found that it fails for codes of shape "
+                f"{list(codes.shape)}: {type(error).__name__}: {error}; if they are more than the network has "
+                "positions, lower max_length or shorten the prompt"
+            ) from error
+
+    def _refuse(self, bad: Tensor, tokens: Tensor) -> None:
+        """Refuses logits that are no numbers.
+
+        :param bad: boolean ``[N, P]``, where there are some behind the longest ``P`` prefixes of the sequences.
+        :param tokens: the sequences, long ``[N, T]``.
+        """
+        if not bad.any():
+            return
+        row, column = bad.nonzero()[0].tolist()
+        length = tokens.shape[1] + 1 - bad.shape[1] + column
+        codes = [*self._prompt.tolist(), *tokens[row, :length].tolist()]
+        raise ValueError(
+            "network: expected logits that are numbers, at least one of them above -inf behind each code, found NaN or "
+            f"infinity behind the codes {codes[-_SHOWN:]}; look for training that diverged, or a division by 0"
+        )
 
     def _together(self, width: int) -> int:
         """How many sequences of some width the network gets at once."""
@@ -217,18 +261,17 @@ class AutoregressiveModel(ChunkedModel):
     def _checked_network(self) -> int:
         """The number of symbols that the network knows, after a look at what it makes of the prompt."""
         prompt = self._prompt[None]
-        with torch.no_grad():
-            logits = self._network(prompt)
-            shape = list(logits.shape) if isinstance(logits, Tensor) else None
-            if shape is None or len(shape) != 3 or shape[:2] != [1, prompt.shape[1]] or not logits.is_floating_point():
-                found = f"{logits.dtype} {shape}" if isinstance(logits, Tensor) else type(logits).__name__
-                raise ValueError(
-                    f"network: expected floating-point logits [1, {prompt.shape[1]}, S] for codes of shape "
-                    f"[1, {prompt.shape[1]}], found {found}; give the logits of the symbol behind each code"
-                )
-            size = int(shape[2])
-            followed = torch.cat([prompt.expand(2, -1), torch.tensor([[0], [size - 1]])], 1)
-            again = self._network(followed)[:, :-1]
+        logits = self._called(prompt)
+        shape = list(logits.shape) if isinstance(logits, Tensor) else None
+        if shape is None or len(shape) != 3 or shape[:2] != [1, prompt.shape[1]] or not logits.is_floating_point():
+            raise ValueError(
+                f"network: expected floating-point logits [1, {prompt.shape[1]}, S] for codes of shape "
+                f"[1, {prompt.shape[1]}], found {shown(logits)}; give the logits of the symbol behind each code"
+            )
+        self._refuse(logits[:, -1:].isnan().any(-1).cpu(), prompt[:, :0])
+        size = int(shape[2])
+        followed = torch.cat([prompt.expand(2, -1), torch.tensor([[0], [size - 1]])], 1)
+        again = self._called(followed)[:, :-1]
         if not torch.allclose(again, logits.expand_as(again), rtol=0, atol=float(_rounding(logits))):
             raise ValueError(
                 "network: expected logits that depend on nothing but the codes up to their own, found that those of "
@@ -239,11 +282,14 @@ class AutoregressiveModel(ChunkedModel):
 
 
 def _checked_prompt(prompt: Sequence[int] | Tensor) -> Tensor:
-    if not isinstance(prompt, Tensor) and any(isinstance(symbol, str) for symbol in prompt):
+    if isinstance(prompt, Sequence) and any(isinstance(symbol, str) for symbol in prompt):
         raise ValueError(
             f"prompt: expected codes for the network, found the symbols {prompt!r}; give their codes, data.encode(...)"
         )
-    codes = torch.as_tensor(prompt).cpu()
+    try:
+        codes = torch.as_tensor(prompt).cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"prompt: expected a list of codes for the network, found {found(prompt)}") from None
     if codes.ndim != 1 or not len(codes) or codes.is_floating_point() or codes.dtype == torch.bool:
         raise ValueError(
             f"prompt: expected codes for the network, at least one, in one dimension, found {codes.dtype} "

@@ -25,7 +25,7 @@ class TorchDistributionModel(ChunkedModel):
         super().__init__(alphabet_size)
         if distribution.batch_shape or len(distribution.event_shape) != 1:
             raise ValueError(
-                "expected one distribution over padded sequences (batch_shape [] and event_shape [T]), found "
+                "model: expected one distribution over padded sequences (batch_shape [] and event_shape [T]), found "
                 f"{type(distribution).__name__} with batch_shape {list(distribution.batch_shape)} and event_shape "
                 f"{list(distribution.event_shape)}"
             )

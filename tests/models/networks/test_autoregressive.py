@@ -354,7 +354,7 @@ def test_rounding_does_not_make_drawn_sequences_impossible() -> None:
         ({"network": lambda codes: codes}, r"network: expected .* logits \[1, 2, S\] .* found torch.int64 \[1, 2\]"),
         ({"network": lambda codes: torch.zeros(1, 4)}, r"found torch.float32 \[1, 4\]; give the logits"),
         ({"network": lambda codes: Scrambled()(codes)[:, -1:]}, r"found torch.float64 \[1, 1, 4\]"),
-        ({"network": lambda codes: None}, "found NoneType"),
+        ({"network": lambda codes: None}, "found None; give the logits"),
     ],
 )
 def test_refuses(options: dict[str, Any], message: str) -> None:
@@ -371,6 +371,64 @@ def test_a_network_that_looks_ahead_or_changes_its_mind_is_refused() -> None:
     with pytest.raises(ValueError, match=message):
         model(network=forgetful)
     model(network=forgetful.eval())
+
+
+class Diverged:
+    """A network whose logits are NaN once the codes contain a 3 after the prompt."""
+
+    def __init__(self, wrong: float = math.nan) -> None:
+        self.network, self.wrong = Scrambled(), wrong
+
+    def __call__(self, codes: Tensor) -> Tensor:
+        seen = (codes == 3).cumsum(1) > 0
+        return self.network(codes).masked_fill(seen[..., None], self.wrong)
+
+
+@pytest.mark.parametrize("top_k", [None, 3])
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_a_network_that_gives_nan_is_refused(top_k: int | None, wrong: float) -> None:
+    lm = model(top_k, Diverged(wrong))
+    data = Sequences.of([[0, 2], [0, 3, 0, 2]], SIZE)
+    assert lm.log_joint(data[:1]).isfinite().all()
+    message = (
+        r"network: expected logits that are numbers, .* found NaN or infinity behind the codes \[4, 1, 0, 3\]; look"
+    )
+    with pytest.raises(ValueError, match=message):
+        lm.log_joint(data)
+    with pytest.raises(ValueError, match="network: expected logits that are numbers"):
+        lm.draw(100, torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match="network: expected logits that are numbers"):
+        lm.log_ratio(data[:1], zs().edits(data[:1]))
+    if wrong != -math.inf:  # no symbol is a candidate then
+        with pytest.raises(ValueError, match=message):
+            lm.candidates(data, 3)
+
+
+def test_a_network_that_knows_nothing_but_nan_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"network: .* found NaN or infinity behind the codes \[4, 1\]"):
+        model(network=lambda codes: torch.full((*codes.shape, SIZE), math.nan))
+
+
+def test_a_network_with_too_few_positions_names_the_lengths() -> None:
+    network = Scrambled()
+    positions = torch.nn.Embedding(4, 1)  # of a prompt of 2 codes and 2 symbols
+
+    def limited(codes: Tensor) -> Tensor:
+        return network(codes) + 0 * positions(torch.arange(codes.shape[1]))
+
+    lm = model(None, limited)
+    assert lm.log_joint(Sequences.of([[0, 0, 2]], SIZE)).isfinite().all()
+    message = (
+        r"network: expected one that takes the prompt of 2 codes and up to max_length=4 symbols after it, found that "
+        r"it fails for codes of shape \[1, 5\]: IndexError: .*; if they are .* lower max_length or shorten the prompt"
+    )
+    with pytest.raises(ValueError, match=message) as caught:
+        lm.log_joint(Sequences.of([[0, 0, 0, 2]], SIZE))
+    assert isinstance(caught.value.__cause__, IndexError)
+    with pytest.raises(ValueError, match=r"up to max_length=4 symbols after it, found that it fails"):
+        lm.draw(100, torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match=r"network: .* fails for codes of shape \[1, 5\]"):
+        model(network=limited, prompt=[4, 1, 1, 1, 1])
 
 
 def test_other_alphabets_and_numbers() -> None:
