@@ -19,6 +19,8 @@ _REQUIRED = ("alphabet_size", "log_joint", "log_ratio")
 def adapted(model: Any) -> Any:
     """The model, with the base class if it has the methods of one; anything else is returned unchanged.
 
+    :raises ValueError: for a class, in place of an object of it.
+
     >>> class Shrinking:
     ...     alphabet_size = 2
     ...     def log_joint(self, sequences):
@@ -28,6 +30,10 @@ def adapted(model: Any) -> Any:
     >>> isinstance(adapted(Shrinking()), SequenceModel)
     True
     """
+    if isinstance(model, type):
+        raise ValueError(
+            f"model: expected a model, found the class {model.__name__}; pass an instance, {model.__name__}(...)"
+        )
     if isinstance(model, SequenceModel) or not all(hasattr(model, name) for name in _REQUIRED):
         return model
     return AdaptedModel(model)

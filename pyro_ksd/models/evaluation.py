@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import EDITED_SEQUENCES
-from pyro_ksd.edits.splices import Edits
+from pyro_ksd.edits.argument_checks import check_sequences
+from pyro_ksd.edits.splices import Edits, check_edits
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -33,6 +34,8 @@ def evaluated_ratio(model: HasLogJoint, sequences: Sequences, edits: Edits) -> T
 
     Every edited sequence is evaluated once, whichever sequences it is a neighbor of.
     """
+    check_sequences("sequences", sequences)
+    check_edits(edits, sequences)
     same = torch.zeros_like(sequences.lengths)
     return _ratio_in_chunks(lambda found, _: model.log_joint(found), sequences, edits, same)
 

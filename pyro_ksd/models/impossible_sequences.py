@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 
@@ -47,7 +48,10 @@ def find_impossible(model: SequenceModel, sequences: Sequences, log_joint: Tenso
     >>> print(find_impossible(always_a, Sequences.of(["a", "ab", "aa"])).message)
     the model gives probability zero to 1 of 3 sequences: sequence 1, ['a', 'b']. It cannot have made them
     """
-    log_joint = model.log_joint(sequences) if log_joint is None else log_joint
+    if log_joint is None:
+        with torch.no_grad():
+            log_joint = model.log_joint(sequences)
+    check_tensor("log_joint", log_joint.double() if isinstance(log_joint, Tensor) else log_joint, len(sequences))
     bad = log_joint.isnan().nonzero().squeeze(1)
     if len(bad):
         raise ValueError(

@@ -266,3 +266,28 @@ def test_refit_gets_the_object_of_the_user() -> None:
     assert check["ksd"].attrs["kind"] == "refit"
     assert len(seen) == 4
     assert all(model is duck for model in seen)
+
+
+class Whatever(SequenceModel):
+    """A model that gives what it is made with."""
+
+    alphabet_size = SIZE
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def log_joint(self, sequences: Sequences) -> Any:
+        return self.value
+
+
+@pytest.mark.parametrize("kind", [Whatever, LoopProgram, int])
+def test_a_class_is_no_model(kind: type) -> None:
+    message = rf"model: expected a model, found the class {kind.__name__}; pass an instance, {kind.__name__}\(...\)"
+    with pytest.raises(ValueError, match=message):
+        adapted(kind)
+
+
+@pytest.mark.parametrize("wrong", [None, 0.5, [0.5] * 20, torch.zeros(3), torch.zeros(20, 1)])
+def test_what_is_no_log_joint_is_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"log_joint: expected a floating-point tensor \[20\] on the CPU, found "):
+        ksd_check(Whatever(wrong), DATA, **OPTIONS)

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.option_checks import found, is_real
+from pyro_ksd.models.distributions.factor_table import check_order
 from pyro_ksd.models.distributions.markov import MarkovSequence
 from pyro_ksd.sequences.container import Sequences
 
@@ -37,9 +38,9 @@ def fit_markov(data: Any, order: int, *, pseudocount: float = 0.0) -> MarkovSequ
             [0.0000, 0.0000, 1.0000],
             [1.0000, 0.0000, 0.0000]], dtype=torch.float64)
     """
-    check_number("order", order, least=1)
     check_pseudocount(pseudocount)
     sequences = Sequences.of(data)
+    check_order(order, sequences.alphabet_size)
     base = sequences.alphabet_size + 1
     _, windows = _windows(sequences, order)
     code = windows[:, 0]
@@ -77,8 +78,8 @@ def fitted_log_likelihoods(sequences: Sequences, size: int, order: int, pseudoco
 
 def check_pseudocount(pseudocount: float) -> None:
     """Checks that a pseudocount can be added to counts."""
-    if not 0 <= pseudocount < math.inf:
-        raise ValueError(f"pseudocount: expected a number of at least 0, found {pseudocount}")
+    if not is_real(pseudocount) or not 0 <= pseudocount < math.inf:
+        raise ValueError(f"pseudocount: expected a number of at least 0, found {found(pseudocount)}")
 
 
 def _windows(sequences: Sequences, order: int) -> tuple[Tensor, Tensor]:

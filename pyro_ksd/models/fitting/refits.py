@@ -15,6 +15,8 @@ from pyro.infer.autoguide import AutoDelta
 from pyro.optim import Adam
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_number, check_positive, check_seed, found
+from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.models.distributions.markov import MarkovSequence
 from pyro_ksd.models.fitting.counting import check_pseudocount, fit_markov
 from pyro_ksd.models.programs.call_conventions import convention_of
@@ -45,7 +47,7 @@ class RefitMarkov:
 
     def __call__(self, model: MarkovSequence, data: Sequences) -> MarkovSequence:
         if not isinstance(model, MarkovSequence):
-            raise ValueError(f"model: expected a MarkovSequence to refit, found {type(model).__name__}")
+            raise ValueError(f"model: expected a MarkovSequence to refit, found {found(model)}")
         return fit_markov(data, model.order, pseudocount=self.pseudocount)
 
 
@@ -68,10 +70,22 @@ class RefitSVI:
     learning_rate: float = 0.05
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if not callable(self.guide):
+            raise ValueError(
+                f"guide: expected what makes a guide from a program, such as AutoDelta, found {found(self.guide)}"
+            )
+        check_number("num_steps", self.num_steps, least=1)
+        check_positive("learning_rate", self.learning_rate)
+        check_seed(self.seed)
+
     def __call__(self, program: Callable[..., Any], data: Sequences) -> dict[str, Tensor]:
+        if not callable(program):
+            raise ValueError(f"program: expected a Pyro program to refit, found {found(program)}")
+        check_sequences("data", data)
         arguments = convention_of(program).arguments(data.tokens, data.lengths)
         with torch.random.fork_rng(), params_kept(), torch.enable_grad():
-            torch.manual_seed(self.seed)
+            torch.manual_seed(check_seed(self.seed))
             pyro.clear_param_store()
             trace = poutine.trace(program).get_trace(*arguments)
             latent, enumerated, params = _fitted_sites(trace)

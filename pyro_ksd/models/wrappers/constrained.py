@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import EDITED_SEQUENCES, in_chunks
-from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.option_checks import check_function, check_number
+from pyro_ksd.common.random_numbers import check_generator
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.wrappers.base import ModelWrapper
@@ -26,7 +27,8 @@ class ConstrainedModel(ModelWrapper):
     """
 
     def __init__(self, model: SequenceModel, predicate: Predicate, max_proposals: int = MAX_PROPOSALS) -> None:
-        check_number("max_proposals", max_proposals, least=1)
+        check_function("predicate", predicate, "sequences")
+        max_proposals = check_number("max_proposals", max_proposals, least=1)
         super().__init__(model)
         self._predicate = predicate
         self._max_proposals = max_proposals
@@ -72,7 +74,9 @@ class ConstrainedModel(ModelWrapper):
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Independent sequences, by exact rejection of those that the model draws outside the set."""
-        check_number("num_sequences", num_sequences, least=1)
+        num_sequences = check_number("num_sequences", num_sequences, least=1)
+        if generator is not None:
+            check_generator(generator)
         return accepted(
             self.model.draw,
             self.contains,

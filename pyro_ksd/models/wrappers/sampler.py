@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import torch
 
-from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.common.random_numbers import drawn_seed
+from pyro_ksd.common.option_checks import check_function, check_number
+from pyro_ksd.common.random_numbers import check_generator, drawn_seed
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.sequences.container import Sequences
@@ -21,6 +21,7 @@ class SampledModel(ModelWrapper):
     """A model with a sampler beside it, made by :func:`~pyro_ksd.models.with_sampler`."""
 
     def __init__(self, model: SequenceModel, sampler: Sampler) -> None:
+        check_function("sampler", sampler, "num_sequences", "generator")
         super().__init__(model)
         self._sampler = sampler
 
@@ -30,9 +31,10 @@ class SampledModel(ModelWrapper):
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Sequences from the sampler; without a generator it gets one that torch's global stream seeds."""
-        check_number("num_sequences", num_sequences, least=1)
+        num_sequences = check_number("num_sequences", num_sequences, least=1)
         if generator is None:
             generator = torch.Generator().manual_seed(drawn_seed())
+        check_generator(generator)
         drawn = self._sampler(num_sequences, generator)
         if not isinstance(drawn, Sequences):
             raise ValueError(

@@ -9,11 +9,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits
-from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.distributions.factor_table import FactorTable
+from pyro_ksd.models.base import SequenceModel, check_alphabet_size
+from pyro_ksd.models.distributions.factor_table import FactorTable, check_order
 from pyro_ksd.models.distributions.log_space import subtract
 from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.models.wrappers.base import ModelWrapper
@@ -49,8 +48,10 @@ class TabulatedModel(ModelWrapper):
     """
 
     def __init__(self, model: SequenceModel, order: int, data: Sequences | None = None) -> None:
-        check_number("order", order, least=1)
         super().__init__(model)
+        check_order(order, self.alphabet_size)
+        if data is not None:
+            check_alphabet_size(self.model, data)
         table = tabulate(lambda words: self.model.log_joint(words)[None], self.alphabet_size, order)
         self._table = table if data is None or self._agrees(table, data) else None
         if self._table is None:
@@ -86,7 +87,8 @@ class TabulatedModel(ModelWrapper):
         edits = zs().edits(few)
         picked = torch.randint(len(edits), (_NEIGHBORS * len(few),), generator=generator).unique()
         some = Sequences.cat([data, edits.select(picked).apply(few)])
-        return torch.allclose(_log_joint(table, some), self.model.log_joint(some), rtol=_TOLERANCE, atol=_TOLERANCE)
+        expected = self.model.log_joint(some).double()
+        return torch.allclose(_log_joint(table, some), expected, rtol=_TOLERANCE, atol=_TOLERANCE)
 
 
 def tabulate(log_joint: Callable[[Sequences], Tensor], alphabet_size: int, order: int) -> FactorTable:

@@ -144,7 +144,10 @@ def network(sequences: Tensor, lengths: Tensor) -> None:
     ("call", "message"),
     [
         (lambda: RefitMarkov(-1.0), "pseudocount: expected a number of at least 0, found -1"),
-        (lambda: RefitMarkov()(by_params, DATA), "model: expected a MarkovSequence to refit, found function"),
+        (
+            lambda: RefitMarkov()(by_params, DATA),
+            "model: expected a MarkovSequence to refit, found the function by_params",
+        ),
         (lambda: RefitSVI(num_steps=1)(network, DATA), "of a pyro.module, which training would change in place"),
         (
             lambda: ksd_check(by_params, DATA, refit=RefitSVI(), parameters={}, progress=False),

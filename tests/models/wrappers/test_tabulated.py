@@ -167,3 +167,16 @@ def test_symbols_that_cannot_come_first(order: int) -> None:
     expected = torch.stack([model.log_ratio(data, edits) for model in models])
     torch.testing.assert_close(finite(table.log_ratios(data, edits)), finite(expected), rtol=1e-10, atol=1e-10)
     assert TabulatedModel(models[0], order, data).is_local
+
+
+def test_models_of_single_precision_are_tabulated() -> None:
+    thirds = torch.full((SIZE,), 1 / SIZE)
+    chain = MarkovSequence.from_transitions(thirds, thirds.expand(SIZE, SIZE), stop=0.3)
+    table = TabulatedModel(chain, 1, DATA)
+    assert table.is_local
+    torch.testing.assert_close(table.log_joint(DATA), chain.log_joint(DATA).double(), rtol=1e-5, atol=1e-5)
+
+
+def test_tables_that_would_not_fit_into_memory_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"order: expected at most 12 for 3 symbols, found 40: the table .* too large"):
+        TabulatedModel(MarkovSequence(torch.full((4, 4), 0.25)), 40)
