@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
+from pyro_ksd.common.option_checks import check_number, found, is_real
 from pyro_ksd.models.distributions.markov import MarkovSequence
 
 
@@ -21,6 +24,11 @@ def random_walk(size: int = 8, *, hold: float = 0.0, mean_length: float = 8.0) -
     >>> walk.log_prob(torch.tensor([[0, 1, 1, 2], [0, 2, 0, 2]])).exp()
     tensor([6.6...e-04, 2.0...e-11], dtype=torch.float64)
     """
+    check_number("size", size, least=1)
+    if not is_real(hold) or not 0 <= hold <= 1:
+        raise ValueError(f"hold: expected a probability, from 0 to 1, found {found(hold)}")
+    if not is_real(mean_length) or not 1 <= mean_length < math.inf:
+        raise ValueError(f"mean_length: expected a finite number of at least 1, found {found(mean_length)}")
     here = torch.eye(size, dtype=torch.double)
     steps = (1 - hold) * (here.roll(1, 1) + here.roll(-1, 1)) / 2 + hold * here
     steps = steps.clamp(min=1e-3)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, p_value
 
 
@@ -25,6 +26,8 @@ def min_p(observed: Tensor, null: Tensor) -> tuple[Tensor, Tensor]:
     >>> views.tolist(), overall.item()
     ([0.25, 1.0], 0.5)
     """
+    check_tensor("observed", observed, "V")
+    check_tensor("null", null, "B", len(observed))
     pool = torch.cat([observed[None], null])
     tolerance = TIE_TOLERANCE * pool.abs().amax(0)
     ordered = pool.sort(0).values

@@ -22,6 +22,7 @@ from torch.nn.functional import pad
 from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
+from pyro_ksd.common.option_checks import check_flag, check_instance, check_number
 from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.feature_scores import scores
@@ -108,6 +109,9 @@ def localize(result: GoodnessOfFit, *, max_bytes: int = PAIR_BYTES, progress: bo
     >>> places[1].features.symbols[0]  # this walk never stands still, so bb is too rare under it
     tensor([1, 1])
     """
+    check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
+    check_number("max_bytes", max_bytes, least=1)
+    check_flag("progress", progress)
     extreme = result.null.extreme
     return localize_views(result.edits, result.views, result.matrices, extreme, max_bytes, progress=progress)
 
@@ -175,6 +179,10 @@ def edit_shares(chunk: WeightedEdits, view: View, matrix: SteinMatrix, max_bytes
     >>> edit_shares(chunk, pairs, found.matrices[1]).sum().isclose(found.statistic[1]).item()
     True
     """
+    check_instance("chunk", chunk, WeightedEdits, "some of the chunks of KeptEdits")
+    check_instance("view", view, View, "a View")
+    check_instance("matrix", matrix, SteinMatrix, "the view's Stein kernel matrix")
+    check_number("max_bytes", max_bytes, least=1)
     n = len(matrix)
     products = view.kernel.edit_products(chunk, matrix, max_bytes)
     return torch.where(chunk.weights == 0, 0.0, chunk.weights * products) / (n * (n - 1))
@@ -272,6 +280,11 @@ def mean_localization(parts: Sequence[Localization]) -> Localization:
     >>> mean.contribution.sum().isclose((found[0].statistic[0] + found[1].statistic[0]) / 2).item()
     True
     """
+    check_instance("parts", parts, Sequence, "a list of Localization objects")
+    if not parts:
+        raise ValueError("parts: expected at least one Localization, found none")
+    for part in parts:
+        check_instance("parts", part, Localization, "a list of Localization objects, of one view each")
     return Localization(
         contribution=torch.stack([part.contribution for part in parts]).mean(0),
         attribution=torch.stack([part.attribution for part in parts]).mean(0),

@@ -11,13 +11,16 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES, REPLICATES
+from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
+from pyro_ksd.common.random_numbers import check_generator
 from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weighted_u_statistics
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
-from pyro_ksd.stein.views import View
+from pyro_ksd.stein.views import View, check_views
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,7 @@ def rademacher(num_draws: int, size: int, generator: torch.Generator) -> Tensor:
     >>> rademacher(2, 100, torch.Generator().manual_seed(0)).unique().tolist()
     [-1.0, 1.0]
     """
+    _check_sizes(num_draws, size, generator)
     signs = torch.randint(0, 2, (num_draws, size), generator=generator)
     return signs.double().mul_(2).sub_(1)
 
@@ -62,6 +66,7 @@ def multinomial(num_draws: int, size: int, generator: torch.Generator) -> Tensor
     >>> multinomial(2, 100, torch.Generator().manual_seed(0)).sum(1).tolist()
     [0.0, 0.0]
     """
+    _check_sizes(num_draws, size, generator)
     chosen = torch.randint(0, size, (num_draws, size), generator=generator)
     ones = torch.ones(num_draws, size, dtype=torch.double)
     return torch.zeros_like(ones).scatter_add_(1, chosen, ones).sub_(1)
@@ -90,7 +95,12 @@ def wild_bootstrap(
     >>> wild_bootstrap(matrices, views, 50, torch.Generator().manual_seed(0)).statistic.shape
     torch.Size([50, 5])
     """
+    _check_matrices(matrices, views)
+    check_function("weights", weights, "num_draws", "size", "generator")
+    check_flag("progress", progress)
     size = len(matrices[0])
+    check_number("num_draws", num_draws, least=1)
+    check_generator(generator)
     check_sample_size(size)
     rows = max(1, ENTRIES // size)
     draws = []
@@ -137,7 +147,8 @@ def parametric_bootstrap(
     >>> null.statistic.shape
     torch.Size([50, 5])
     """
-    check_sample_size(size)
+    model = required_model(model)
+    _check_draws(size, views, num_draws, generator, max_bytes, progress)
     draws = []
     with tqdm(total=num_draws, desc="parametric bootstrap", unit="draw", disable=not progress) as bar:
         for begin in range(0, num_draws, REPLICATES):
@@ -175,12 +186,45 @@ def refitted_bootstrap(
     >>> refitted_bootstrap(fitted, refit, 4, default_views(), 10, torch.Generator().manual_seed(0)).statistic.shape
     torch.Size([10, 5])
     """
-    check_sample_size(size)
+    model = required_model(model)
+    check_function("refit", refit, "sequences")
+    _check_draws(size, views, num_draws, generator, max_bytes, progress)
     draws = []
     for _ in tqdm(range(num_draws), desc="refitted bootstrap", unit="draw", disable=not progress):
         replicate = model.draw(size, generator)
-        draws.append(null_statistics(refit(replicate), replicate, size, views, max_bytes))
+        draws.append(null_statistics(_refitted(refit, replicate), replicate, size, views, max_bytes))
     return NullDraws.cat(draws)
+
+
+def _refitted(refit: Callable[[Sequences], SequenceModel], replicate: Sequences) -> SequenceModel:
+    fitted = refit(replicate)
+    check_instance("refit", fitted, SequenceModel, "a function that gives a model")
+    return fitted
+
+
+def _check_sizes(num_draws: int, size: int, generator: torch.Generator) -> None:
+    check_number("num_draws", num_draws, least=1)
+    check_number("size", size, least=1)
+    check_generator(generator)
+
+
+def _check_draws(
+    size: int, views: Sequence[View], num_draws: int, generator: torch.Generator, max_bytes: int, progress: bool
+) -> None:
+    _check_sizes(num_draws, size, generator)
+    check_sample_size(size)
+    check_views(views)
+    check_number("max_bytes", max_bytes, least=1)
+    check_flag("progress", progress)
+
+
+def _check_matrices(matrices: Sequence[SteinMatrix], views: Sequence[View]) -> None:
+    check_views(views)
+    check_instance("matrices", matrices, Sequence, "a list of Stein kernel matrices, one for each view")
+    for matrix in matrices:
+        check_instance("matrices", matrix, SteinMatrix, "Stein kernel matrices, made by stein_matrices(...)")
+    if len(matrices) != len(views):
+        raise ValueError(f"matrices: expected one for each of the {len(views)} views, found {len(matrices)}")
 
 
 def null_statistics(

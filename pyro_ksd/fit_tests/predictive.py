@@ -20,7 +20,10 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
+from pyro_ksd.common.option_checks import check_flag, check_number, check_seed, found
 from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.common.tensor_checks import check_tensor
+from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
 from pyro_ksd.fit_tests.informative import informative_views
 from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
@@ -31,7 +34,7 @@ from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.operators import Operator
-from pyro_ksd.stein.views import View
+from pyro_ksd.stein.views import View, check_views
 
 if TYPE_CHECKING:
     from pyro_ksd.models.posterior.posterior_models import PosteriorModels
@@ -89,6 +92,10 @@ def posterior_predictive(
     >>> posterior_predictive(models, data, default_views()).realized.shape
     torch.Size([3, 5])
     """
+    _check_arguments(models, sequences, views)
+    check_seed(seed)
+    check_number("max_bytes", max_bytes, least=1)
+    check_flag("progress", progress)
     size = len(sequences)
     check_sample_size(size)
     started = perf_counter()
@@ -102,11 +109,11 @@ def posterior_predictive(
     with tqdm(desc="posterior draws", unit="draw", total=len(models), disable=not progress) as bar:
         for part in models.parts(max(1, WEIGHTED_PAIRS // max(1, edits))):
             _check_possible(part, sequences)
-            found = assemble(part.batch, sequences, views, max_bytes, keep=True)
-            rates.append(found.rates)
-            for index, matrices in enumerate(found.matrices):
+            assembly = assemble(part.batch, sequences, views, max_bytes, keep=True)
+            rates.append(assembly.rates)
+            for index, matrices in enumerate(assembly.matrices):
                 if len(realized) in localized:
-                    own = {operator: edits.under(index) for operator, edits in found.edits.items()}
+                    own = {operator: edits.under(index) for operator, edits in assembly.edits.items()}
                     kept.append((own, matrices))
                 realized.append(torch.stack([u_statistic(matrix) for matrix in matrices]))
             replicates = part.draw(size, generator)
@@ -135,6 +142,21 @@ def posterior_predictive(
     )
 
 
+def _check_arguments(models: PosteriorModels, sequences: Sequences, views: Sequence[View]) -> None:
+    if not hasattr(models, "stacked"):
+        raise ValueError(
+            f"models: expected PosteriorModels(program, data, posterior), found {found(models)}; see ksd_check(..., "
+            "posterior=...)"
+        )
+    check_sequences("sequences", sequences)
+    if sequences.alphabet_size != models.alphabet_size:
+        raise ValueError(
+            f"sequences: expected an alphabet of {models.alphabet_size} symbols, as the models have, found one of "
+            f"{sequences.alphabet_size}"
+        )
+    check_views(views)
+
+
 def _check_possible(models: PosteriorModels, sequences: Sequences) -> None:
     """Checks that every draw gives every sequence a positive probability.
 
@@ -154,6 +176,8 @@ def predictive_p_value(realized: Tensor, replicated: Tensor) -> Tensor:
     >>> predictive_p_value(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, 2.0, 1.0])).item()
     0.5
     """
+    check_tensor("realized", realized, "D", *(realized.shape[1:] if isinstance(realized, Tensor) else ()))
+    check_tensor("replicated", replicated, *realized.shape)
     tolerance = TIE_TOLERANCE * torch.maximum(realized.abs(), replicated.abs()).amax(0)
     return (1 + (replicated >= realized - tolerance).sum(0)).double() / (len(realized) + 1)
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_instance
+from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 
 _ROUNDING = 1e-6
@@ -29,6 +31,11 @@ class RowSums:
     @staticmethod
     def of(matrices: Sequence[SteinMatrix]) -> RowSums:
         """The sums of the matrices of a model, one matrix for each view."""
+        check_instance("matrices", matrices, Sequence, "a list of Stein kernel matrices, one for each view")
+        if not matrices:
+            raise ValueError("matrices: expected at least one Stein kernel matrix, found none")
+        for matrix in matrices:
+            check_instance("matrices", matrix, SteinMatrix, "a list of Stein kernel matrices, one for each view")
         return RowSums(
             torch.stack([matrix.others() for matrix in matrices]),
             torch.stack([matrix.diagonal() for matrix in matrices]),
@@ -82,6 +89,7 @@ def relative_fit(sums: Sequence[RowSums]) -> RelativeFit:
     >>> relative_fit([RowSums.of(stein_matrices(model, data, views)) for model in models]).rank[:, -1]
     tensor([2, 1])
     """
+    _check_sums(sums)
     others = torch.stack([one.others for one in sums])
     diagonal = torch.stack([one.diagonal for one in sums])
     n = others.shape[-1]
@@ -111,6 +119,15 @@ def relative_fit(sums: Sequence[RowSums]) -> RelativeFit:
     )
 
 
+def _check_sums(sums: Sequence[RowSums]) -> None:
+    check_instance("sums", sums, Sequence, "a list of RowSums, one for each model")
+    for one in sums:
+        check_instance("sums", one, RowSums, "a list of RowSums, made by RowSums.of(matrices)")
+    shapes = sorted({tuple(one.others.shape) for one in sums})
+    if len(shapes) != 1:
+        raise ValueError(f"sums: expected those of the same views and sequences for all models, found shapes {shapes}")
+
+
 def check_comparable(n: int) -> None:
     """The jackknife needs pairs of sequences also when one sequence is left out."""
     if n < 3:
@@ -132,7 +149,10 @@ def leave_one_out(others: Tensor) -> Tensor:
     >>> leave_one_out(matrix.sum(1) - matrix.diagonal()).tolist()  # what is left is one pair each
     [3.0, 2.0, 1.0]
     """
+    check_tensor("others", others, "...", "n")
     n = others.shape[-1]
+    if n < 3:
+        raise ValueError(f"others: expected the sums of at least 3 sequences, found those of {n}")
     return (others.sum(-1, keepdim=True) - 2 * others) / ((n - 1) * (n - 2))
 
 
@@ -148,7 +168,10 @@ def jackknife_error(left_out: Tensor) -> Tensor:
     >>> round(jackknife_error(torch.tensor([3.0, 2.0, 1.0])).item(), 4)
     1.1547
     """
+    check_tensor("left_out", left_out, "...", "n")
     n = left_out.shape[-1]
+    if n < 2:
+        raise ValueError(f"left_out: expected at least 2 statistics, found {n}")
     error: Tensor = left_out.std(-1) * (n - 1) / n**0.5
     return error
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_instance
+from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 
 TIE_TOLERANCE = 1e-10
@@ -19,6 +21,7 @@ def u_statistic(matrix: SteinMatrix) -> Tensor:
     >>> u_statistic(GramMatrix(torch.tensor([[4.0, 1.0], [1.0, 2.0]]))).item()
     1.0
     """
+    _check_matrix(matrix)
     return weighted_u_statistics(matrix, _ones(matrix))[0]
 
 
@@ -29,6 +32,7 @@ def v_statistic(matrix: SteinMatrix) -> Tensor:
     >>> v_statistic(GramMatrix(torch.tensor([[4.0, 1.0], [1.0, 2.0]]))).item()
     2.0
     """
+    _check_matrix(matrix)
     n = len(matrix)
     return (matrix.off_diagonal_form(_ones(matrix))[0] + matrix.diagonal().sum()) / n**2
 
@@ -41,8 +45,10 @@ def weighted_u_statistics(matrix: SteinMatrix, weights: Tensor) -> Tensor:
     >>> weighted_u_statistics(matrix, torch.tensor([[1.0, 1.0], [1.0, -1.0]])).tolist()
     [1.0, -1.0]
     """
+    _check_matrix(matrix)
     n = len(matrix)
     check_sample_size(n)
+    check_tensor("weights", weights, "B", n)
     values = matrix.off_diagonal_form(weights) / (n * (n - 1))
     if not values.isfinite().all():
         raise ValueError(
@@ -67,8 +73,14 @@ def p_value(observed: Tensor, null: Tensor) -> Tensor:
     >>> p_value(torch.tensor(2.0), torch.tensor([1.0, 2.0, 3.0])).item()
     0.75
     """
+    check_tensor("observed", observed, "...")
+    check_tensor("null", null, "B", *observed.shape)
     tolerance = TIE_TOLERANCE * torch.maximum(observed.abs(), null.abs().amax(0))
     return (1 + (null >= observed - tolerance).sum(0)).double() / (len(null) + 1)
+
+
+def _check_matrix(matrix: object) -> None:
+    check_instance("matrix", matrix, SteinMatrix, "a Stein kernel matrix, such as stein_matrices(...)[0]")
 
 
 def _ones(matrix: SteinMatrix) -> Tensor:

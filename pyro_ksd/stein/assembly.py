@@ -13,15 +13,18 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
+from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits, chunk_rows
 from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.model_batch import ModelBatch
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import Operator
-from pyro_ksd.stein.views import View
+from pyro_ksd.stein.views import View, check_views
 from pyro_ksd.stein.weighting import weighted_edits
 
 _FEW = 5.0  # jumps of all sequences together, and of one on average
@@ -71,6 +74,8 @@ def stein_matrices(
     >>> len(matrices), matrices[0].dense().shape
     (5, torch.Size([3, 3]))
     """
+    model = required_model(model)
+    check_sequences("sequences", sequences)
     check_possible(model, sequences)
     return assemble(model, sequences, views, max_bytes).matrices[0]
 
@@ -99,6 +104,11 @@ def assemble(
     >>> len(found.matrices), len(found.matrices[0])
     (1, 5)
     """
+    check_sequences("sequences", sequences)
+    check_views(views)
+    check_number("max_bytes", max_bytes, least=1)
+    if not isinstance(model, ModelBatch):
+        model = required_model(model)
     operators = list(dict.fromkeys(view.operator for view in views))
     passes = {}
     with tqdm(total=len(operators) * len(sequences), desc="Stein features", unit="step", disable=not progress) as bar:

@@ -12,6 +12,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_instance, found
+from pyro_ksd.common.tensor_checks import shown
+
 Balancing = Callable[[Tensor], Tensor]
 
 
@@ -21,6 +24,7 @@ def barker(log_ratio: Tensor) -> Tensor:
     >>> barker(torch.tensor([-float("inf"), 0.0, 800.0], dtype=torch.double)).tolist()
     [0.0, 0.5, 1.0]
     """
+    _check_ratios(log_ratio)
     return log_ratio.sigmoid()
 
 
@@ -30,6 +34,7 @@ def mpf(log_ratio: Tensor) -> Tensor:
     >>> mpf(torch.tensor([-float("inf"), 0.0, 2.0], dtype=torch.double)).tolist()
     [0.0, 1.0, 2.718281828459045]
     """
+    _check_ratios(log_ratio)
     return (log_ratio / 2).exp()
 
 
@@ -39,6 +44,7 @@ def metropolis(log_ratio: Tensor) -> Tensor:
     >>> metropolis(torch.tensor([-float("inf"), 0.0, 800.0], dtype=torch.double)).tolist()
     [0.0, 1.0, 1.0]
     """
+    _check_ratios(log_ratio)
     return log_ratio.clamp(max=0).exp()
 
 
@@ -62,18 +68,37 @@ def as_balancing(balancing: str | Balancing) -> Balancing:
     if isinstance(balancing, str) and balancing in _NAMED:
         return _NAMED[balancing]
     if isinstance(balancing, str) or not callable(balancing):
-        raise ValueError(f"balancing: expected one of {sorted(_NAMED)} or a function, found {balancing!r}")
+        raise ValueError(f"balancing: expected one of {sorted(_NAMED)} or a function, found {found(balancing)}")
     if balancing in _NAMED.values():
         return balancing
     _check_balance(balancing)
     return balancing
 
 
+def _check_ratios(log_ratio: object) -> None:
+    check_instance("log_ratio", log_ratio, Tensor, "a tensor of log-ratios")
+
+
+def _weights(balancing: Balancing, log_ratio: Tensor) -> Tensor:
+    """The weights of log-ratios, after a look at what the function gives."""
+    try:
+        weights = balancing(log_ratio)
+    except Exception as error:
+        raise ValueError(
+            f"balancing: expected a function of a tensor of log-ratios, found one that fails: {error}"
+        ) from error
+    if not isinstance(weights, Tensor) or weights.shape != log_ratio.shape:
+        raise ValueError(
+            f"balancing: expected finite weights of at least 0, one for each log-ratio, found {shown(weights)}"
+        )
+    return weights
+
+
 def _check_balance(balancing: Balancing) -> None:
     r = torch.linspace(-20.5, 20.5, 83, dtype=torch.double)
-    there = balancing(r)
-    back = r.exp() * balancing(-r)
-    if there.shape != r.shape or not there.isfinite().all() or (there < 0).any():
+    there = _weights(balancing, r)
+    back = r.exp() * _weights(balancing, -r)
+    if not there.isfinite().all() or (there < 0).any():
         raise ValueError("balancing: expected finite weights of at least 0, one for each log-ratio, found others")
     wrong = ~torch.isclose(there, back, rtol=1e-8, atol=0)
     if wrong.any():
@@ -83,13 +108,13 @@ def _check_balance(balancing: Balancing) -> None:
             f"t g(1/t) = {float(back[at]):.3g} at t = exp({float(r[at]):.3g}); "
             "for any symmetric-in-log function h, g(t) = sqrt(t) h(t) will do"
         )
-    extreme = balancing(torch.tensor([-800.0, 800.0], dtype=torch.double))
+    extreme = _weights(balancing, torch.tensor([-800.0, 800.0], dtype=torch.double))
     if not extreme.isfinite().all():
         raise ValueError(
             f"balancing: expected finite weights for ratios from exp(-800) to exp(800), found {extreme.tolist()}; "
             "compute the function in a stable way, such as r.sigmoid() for exp(r) / (1 + exp(r))"
         )
-    impossible = balancing(torch.tensor([-float("inf")], dtype=torch.double))
+    impossible = _weights(balancing, torch.tensor([-float("inf")], dtype=torch.double))
     if impossible.tolist() != [0.0]:
         raise ValueError(
             "balancing: expected weight 0 for a neighbor of probability 0 (log-ratio -inf), "

@@ -8,6 +8,10 @@ import math
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.tensor_checks import check_tensor
+
+_LEAST_DRAWS = 4
+
 
 def split_rhat(draws: Tensor) -> float:
     r"""The split R-hat of Gelman et al. (2013), *Bayesian Data Analysis*, section 11.4; near 1 for mixed chains.
@@ -23,6 +27,7 @@ def split_rhat(draws: Tensor) -> float:
     """
     from pyro.ops.stats import split_gelman_rubin
 
+    _check_draws(draws)
     return math.nan if _is_constant(draws) else float(split_gelman_rubin(draws, chain_dim=0, sample_dim=1))
 
 
@@ -40,6 +45,7 @@ def effective_sample_size(draws: Tensor) -> float:
     >>> round(effective_sample_size(independent)), round(effective_sample_size(independent.cumsum(1)))
     (366, 5)
     """
+    _check_draws(draws)
     if _is_constant(draws):
         return math.nan
     halves = _halves(draws)
@@ -52,6 +58,12 @@ def effective_sample_size(draws: Tensor) -> float:
     pairs = correlation[: size // 2 * 2].view(-1, 2).sum(1)
     initial = pairs.cummin(0).values * (pairs > 0).cumprod(0)
     return halves.numel() / max(1.0, float(2 * initial.sum() - 1))
+
+
+def _check_draws(draws: Tensor) -> None:
+    check_tensor("draws", draws, "C", "T")
+    if draws.shape[1] < _LEAST_DRAWS:
+        raise ValueError(f"draws: expected at least {_LEAST_DRAWS} draws of each chain, found {draws.shape[1]}")
 
 
 def _halves(draws: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits.neighborhoods import Neighborhood, zs
+from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood, zs
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing, as_balancing
@@ -66,6 +66,7 @@ class ZanellaOperator(Operator):
     balancing: str | Balancing = "barker"
 
     def __post_init__(self) -> None:
+        check_neighborhood("neighborhood", self.neighborhood)
         object.__setattr__(self, "balancing", as_balancing(self.balancing))
 
     def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
@@ -97,6 +98,7 @@ class TailBlockOperator(Operator):
     neighborhood: Neighborhood = field(default_factory=lambda: zs(locations=1))
 
     def __post_init__(self) -> None:
+        check_neighborhood("neighborhood", self.neighborhood)
         object.__setattr__(self, "balancing", as_balancing(self.balancing))
 
     def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:

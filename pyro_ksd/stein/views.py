@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyro_ksd.common.option_checks import check_instance, found
 from pyro_ksd.edits.neighborhoods import Neighborhood, zs
 from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
@@ -37,6 +39,22 @@ class View:
     operator: Operator
     kernel: Kernel[Any]
 
+    def __post_init__(self) -> None:
+        check_instance("name", self.name, str, "a word, such as 'pairs'")
+        check_instance("operator", self.operator, Operator, "an operator, such as ZanellaOperator()")
+        check_instance("kernel", self.kernel, Kernel, "a kernel, such as HammingKernel()")
+
+
+def check_views(views: object) -> None:
+    """Checks that an argument holds views.
+
+    >>> check_views([])
+    Traceback (most recent call last):
+    ValueError: views: expected a list of View objects, at least one, found []
+    """
+    if not isinstance(views, Sequence) or not views or not all(isinstance(view, View) for view in views):
+        raise ValueError(f"views: expected a list of View objects, at least one, found {found(views)}")
+
 
 def default_views(neighborhood: Neighborhood | None = None, balancing: str | Balancing = "barker") -> list[View]:
     """The views that together see most of what can be wrong with a sequence model.
@@ -51,7 +69,7 @@ def default_views(neighborhood: Neighborhood | None = None, balancing: str | Bal
     >>> [view.name for view in default_views()]
     ['content-1', 'content-2', 'content-3', 'start', 'length']
     """
-    neighborhood = neighborhood or zs()
+    neighborhood = zs() if neighborhood is None else neighborhood
     operator = ZanellaOperator(neighborhood, balancing)
     content = [View(f"content-{t}", operator, ContiguousKernel(t)) for t in (1, 2, 3)]
     start = View("start", operator, StartKernel())

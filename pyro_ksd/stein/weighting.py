@@ -6,10 +6,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_instance
+from pyro_ksd.common.tensor_checks import check_tensor
+from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.model_batch import ModelBatch
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import Operator
@@ -30,6 +34,10 @@ def weighted_edits(
     >>> len(found.edits)  # 10 substitutions, 16 insertions, 5 deletions
     31
     """
+    check_instance("operator", operator, Operator, "an operator, such as ZanellaOperator()")
+    check_sequences("sequences", sequences)
+    if not isinstance(model, ModelBatch):
+        model = required_model(model)
     asked = model.for_rows(begin) if isinstance(model, SequenceModel) else model
     edits, log_ratio = edits_with_ratios(asked, operator.neighborhood, sequences, begin)
     if log_ratio.ndim == 1:
@@ -48,7 +56,10 @@ def edits_with_ratios(
     :raises ValueError: showing an edit to which the model gives NaN.
     """
     edits = neighborhood.edits(sequences)
-    log_ratio = model.log_ratio(sequences, edits).double()
+    with torch.no_grad():
+        found = model.log_ratio(sequences, edits)
+    log_ratio = found.double() if isinstance(found, Tensor) else found
+    check_tensor("log_ratio", log_ratio, "...", len(edits))
     if log_ratio.isnan().any():
         edit = log_ratio.isnan().nonzero()[:1, -1]
         row = int(edits.owner[edit])

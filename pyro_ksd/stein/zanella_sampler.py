@@ -11,8 +11,9 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import EDITS
-from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.edits.neighborhoods import Neighborhood, zs
+from pyro_ksd.common.option_checks import check_flag, check_number, check_positive, check_seed
+from pyro_ksd.edits.argument_checks import check_sequences
+from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood, zs
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import find_impossible
@@ -127,14 +128,15 @@ def zanella_sample(
     >>> len(with_sampler(model, sampler).draw(5))
     5
     """
-    check_number("num_sequences", num_sequences, least=1)
-    if not (time > 0 and math.isfinite(time)):
-        raise ValueError(f"time: expected a finite number above 0, found {time!r}")
+    num_sequences = check_number("num_sequences", num_sequences, least=1)
+    check_positive("time", time)
+    check_flag("progress", progress)
+    around = zs() if neighborhood is None else neighborhood
+    check_neighborhood("neighborhood", around)
+    rate = as_balancing(balancing)
+    generator = _generator(seed)
     model = required_model(model)
     log_joint = _possible(model, start)
-    around = neighborhood or zs()
-    rate = as_balancing(balancing)
-    generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
 
     active = torch.arange(num_sequences)
     states = start[active % len(start)]
@@ -161,10 +163,20 @@ def zanella_sample(
     return ZanellaSamples(states, time, jumps, recorded, lengths)
 
 
+def _generator(seed: int | torch.Generator) -> torch.Generator:
+    return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(check_seed(seed))
+
+
 def _possible(model: SequenceModel, start: Sequences) -> Tensor:
     """``log p`` of the first states, double ``[N]``, none of which is impossible."""
+    check_sequences("start", start)
     if not len(start):
         raise ValueError("start: expected at least one sequence, found none")
+    if start.alphabet_size != model.alphabet_size:
+        raise ValueError(
+            f"start: expected sequences over the model's {model.alphabet_size} symbols, found an alphabet of "
+            f"{start.alphabet_size}; state it in Sequences.of(data, alphabet=...)"
+        )
     found = find_impossible(model, start)
     if len(found):
         raise ValueError(f"start: {found.message}; leave them out")

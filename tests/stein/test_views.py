@@ -11,7 +11,7 @@ from pyro_ksd.edits.neighborhoods import BeforeEnd, InsertionsDeletions, Neighbo
 from pyro_ksd.kernels import ContiguousKernel, LengthKernel, StartKernel
 from pyro_ksd.stein.balancing import barker, mpf
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
-from pyro_ksd.stein.views import default_views
+from pyro_ksd.stein.views import View, check_views, default_views
 
 
 def test_all_but_the_length_share_one_operator() -> None:
@@ -46,3 +46,10 @@ def test_the_length_has_the_tail_of_the_neighborhood(neighborhood: Neighborhood 
         own, edits = found.operator.neighborhood.edits(data), expected.edits(data)
         assert torch.equal(own.owner, edits.owner)
         assert own.apply(data).to_lists() == edits.apply(data).to_lists()
+
+
+@pytest.mark.parametrize("wrong", [None, [], "length", [None], [View], View])
+def test_views_are_views(wrong: object) -> None:
+    check_views(default_views())
+    with pytest.raises(ValueError, match="views: expected a list of View objects, at least one, found "):
+        check_views(wrong)

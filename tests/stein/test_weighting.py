@@ -99,3 +99,37 @@ def test_nan_under_one_of_several_models_is_an_error() -> None:
         ValueError, match=r"found NaN where sequence 1, \[2\], becomes \[3\]; the model gives NaN there"
     ):
         weighted_edits(Apart([walk(), walk()]), ZanellaOperator(), sequences)
+
+
+class Ratios(SequenceModel):
+    """A model that gives the log-ratios that it is made with."""
+
+    alphabet_size = 5
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        return -1.0 * sequences.lengths
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        return self.value  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("wrong", [None, 0.5, [0.5], torch.zeros(3)])
+def test_what_are_no_log_ratios_is_refused(wrong: object) -> None:
+    with pytest.raises(ValueError, match=r"log_ratio: expected a floating-point tensor \[..., \d+\] on the CPU"):
+        weighted_edits(Ratios(wrong), ZanellaOperator(), walks(3))
+
+
+def test_gradients_of_a_model_are_not_tracked() -> None:
+    cost = torch.tensor(-1.0, requires_grad=True)
+
+    class Trained(SequenceModel):
+        alphabet_size = 5
+
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            return cost * sequences.lengths
+
+    found = weighted_edits(Trained(), ZanellaOperator(), walks(3))
+    assert not found.weights.requires_grad
