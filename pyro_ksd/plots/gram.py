@@ -46,9 +46,9 @@ def plot_gram(
     ['1', '0', '5', '4', '3', '2']
     """
     names = view_names(check)
-    ksd = dataset(check, "ksd")
+    ksd = dataset(check, "ksd", "contribution")
     if "gram" not in ksd:
-        raise ValueError("expected a check with the Stein kernel matrix, found none; run ksd_check(..., gram=True)")
+        raise ValueError("check: expected one with the Stein kernel matrix, found none; run ksd_check(..., gram=True)")
     name = worst_first(check, names)[0] if view is None else known_view(view, names)
     ksd = ksd.sel(view=name)
     order = np.argsort(-ksd["contribution"].values, kind="stable")

@@ -13,7 +13,7 @@ from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.plots.ngrams import plot_ngrams, view_of_ngrams
 from pyro_ksd.plots.null import plot_null
 from pyro_ksd.plots.sequences import plot_sequences
-from pyro_ksd.plots.style import MIN_ROWS
+from pyro_ksd.plots.style import MIN_ROWS, new_figure
 from pyro_ksd.plots.views import plot_views
 from pyro_ksd.results.check_table import verdict
 from pyro_ksd.results.containers import dataset
@@ -47,16 +47,14 @@ def plot_check(
     >>> len(plot_check(check))
     4
     """
-    import matplotlib.pyplot as plt
-
     check_number("num", num, least=1)
     names = view_names(check)
+    ksd = dataset(check, "ksd", "contribution", "attribution")
     worst = worst_first(check, names)[0]
     left = [0.9 + 0.32 * (len(names) + 1), 1.6]
-    shown = max(MIN_ROWS, min(num, dataset(check, "ksd").sizes["sequence"]))
+    shown = max(MIN_ROWS, min(num, ksd.sizes["sequence"]))
     heights = [max(sum(left), 1.1 + 0.3 * num), 1.5 + 0.3 * shown]
-    size = figsize or (12.5, sum(heights) + 0.6)
-    figure = plt.figure(**{"layout": "constrained", "figsize": size, **(backend_kwargs or {})})
+    figure = new_figure((12.5, sum(heights) + 0.6), figsize, backend_kwargs)
     sentence = verdict(check)
     figure.suptitle(f"{sentence[0].upper()}{sentence[1:]}", wrap=True)
     rows = figure.add_gridspec(2, 1, height_ratios=heights)

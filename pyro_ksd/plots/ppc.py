@@ -51,7 +51,7 @@ def plot_ppc(
     1
     """
     names = chosen_views(check, view)
-    ppc = dataset(check, "ksd_ppc")
+    ppc = dataset(check, "ksd_ppc", "realized", "replicated")
     ksd = dataset(check, "ksd")
     axes = axes_for(ax, len(names), (3.0 * len(names), 3.4), figsize, backend_kwargs, in_row=True)
     for one_ax, name in zip(axes, names, strict=True):

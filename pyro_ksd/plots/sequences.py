@@ -70,7 +70,7 @@ def plot_sequences(
     names = view_names(check)
     observed = dataset(check, "observed_data")
     name = worst_first(check, names)[0] if view is None else known_view(view, names)
-    ksd = dataset(check, "ksd").sel(view=name)
+    ksd = dataset(check, "ksd", "contribution", "attribution").sel(view=name)
     shown = ksd.isel(sequence=np.argsort(-ksd["contribution"].values, kind="stable")[:num])
     observed = observed.sel(sequence=shown["sequence"])
     alphabet = [readable(symbol) for symbol in alphabet_of(check)]

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pyro_ksd.common.option_checks import check_instance, check_mapping, found, is_real
 from pyro_ksd.results.containers import dataset
 from pyro_ksd.results.p_values import p_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BLUE = "#0072B2"
 VERMILION = "#D55E00"
@@ -48,16 +51,60 @@ def axes_for(
     :param in_row: whether new axes stand one beside the other instead.
     """
     import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
 
+    keywords = figure_options(default_size, figsize, backend_kwargs)
     if ax is None:
-        keywords = {"layout": "constrained", "figsize": figsize or default_size, **(backend_kwargs or {})}
-        ax = plt.subplots(*((1, count) if in_row else (count, 1)), **keywords)[1]
+        with _refused_options(backend_kwargs):
+            ax = plt.subplots(*((1, count) if in_row else (count, 1)), **keywords)[1]
     axes: npt.NDArray[np.object_] = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+    for one in axes:
+        check_instance("ax", one, Axes, "axes of matplotlib, such as plt.subplots()[1]")
     if len(axes) != count:
         raise ValueError(
             f"expected ax to hold {count} axes, one for each view, found {len(axes)}; leave ax out to make them"
         )
     return axes
+
+
+def new_figure(default_size: tuple[float, float], figsize: Any, backend_kwargs: Mapping[str, Any] | None) -> Figure:
+    """A new figure without axes; arguments as for :func:`axes_for`."""
+    import matplotlib.pyplot as plt
+
+    keywords = figure_options(default_size, figsize, backend_kwargs)
+    with _refused_options(backend_kwargs):
+        return plt.figure(**keywords)
+
+
+def figure_options(
+    default_size: tuple[float, float], figsize: Any, backend_kwargs: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The options of a new figure.
+
+    >>> figure_options((7, 3), "large", None)
+    Traceback (most recent call last):
+    ValueError: figsize: expected the width and the height in inches, such as (7, 3), found 'large'
+    """
+    options = {} if backend_kwargs is None else backend_kwargs
+    check_mapping("backend_kwargs", options, "arguments of matplotlib.pyplot.subplots, by name")
+    size = default_size if figsize is None else figsize
+    pair = isinstance(size, Sequence | np.ndarray) and len(size) == 2
+    if not pair or not all(is_real(inches) and 0 < inches < np.inf for inches in size):
+        raise ValueError(
+            f"figsize: expected the width and the height in inches, such as (7, 3), found {found(figsize)}"
+        )
+    return {"layout": "constrained", "figsize": size, **options}
+
+
+@contextmanager
+def _refused_options(backend_kwargs: Mapping[str, Any] | None) -> Iterator[None]:
+    """Names the options that matplotlib does not take."""
+    try:
+        yield
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"backend_kwargs: expected arguments of matplotlib.pyplot.subplots, found {backend_kwargs}: {error}"
+        ) from error
 
 
 def points(ax: Axes) -> tuple[float, float]:

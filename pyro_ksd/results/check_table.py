@@ -41,7 +41,7 @@ class Summary(pd.DataFrame):
 
     def _caption(self) -> str:
         sentence = self.attrs["verdict"]
-        drawn = _KINDS[self.attrs["kind"]].format(self.attrs["draws"])
+        drawn = _KINDS.get(self.attrs["kind"], "p-values from {} null draws").format(self.attrs["draws"])
         if self.attrs["kind"] == "wild" and self.attrs["sequences"] < _FEW_SEQUENCES:
             drawn += f", which is approximate for as few as {self.attrs['sequences']} sequences"
         return f"{sentence[0].upper()}{sentence[1:]}. ({drawn}){self.attrs['codes']}"

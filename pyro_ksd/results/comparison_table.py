@@ -85,9 +85,7 @@ def _overall(comparison: Any) -> xr.Dataset:
 
     :raises ValueError: if it is something else.
     """
-    if not has_group(comparison, "ksd_compare"):
-        raise ValueError("expected a comparison, with the group 'ksd_compare', found none; give what ksd_compare gave")
-    return dataset(comparison, "ksd_compare").sel(view="overall")
+    return dataset(comparison, "ksd_compare", "model", "view", name="comparison").sel(view="overall")
 
 
 def _finding(z: float, p: float, level: float) -> str:

@@ -11,24 +11,62 @@ from typing import Any
 
 import xarray as xr
 
+from pyro_ksd.common.option_checks import found
 
-def has_group(container: Any, group: str) -> bool:
-    """Whether a check, a DataTree or an InferenceData has a group of this name."""
-    return group in groups_of(container)
+_SOURCES = {
+    "ksd_ppc": "ksd_check(..., posterior=...)",
+    "ksd_compare": "ksd_compare",
+    "posterior": "from_pyro, or an inference,",
+}
+"""What gives a group, where it is not ``ksd_check``."""
+
+_VARIABLES = {
+    "ksd": ["statistic", "p_value", "p_value_overall", "meaning"],
+    "ksd_null": ["ksd"],
+    "ksd_ngram": ["view_name", "label", "mean", "z", "p_value", "symbol"],
+    "ksd_compare": ["statistic", "standard_error", "rank", "difference", "difference_error", "z", "p_value"],
+    "observed_data": ["token", "length"],
+}
+"""What a group of a check must have to be read."""
+
+_ATTRIBUTES = {"ksd": ["kind", "level", "num_bootstrap"], "ksd_compare": ["level", "num_sequences"]}
 
 
-def dataset(container: Any, group: str) -> xr.Dataset:
+def has_group(container: Any, group: str, name: str = "check") -> bool:
+    """Whether a check, a DataTree or an InferenceData has a group of this name.
+
+    :param name: of the argument, for the error if it is none of these.
+    """
+    return group in groups_of(container, name)
+
+
+def dataset(check: Any, group: str, *variables: str, name: str = "check") -> xr.Dataset:
     """One group of a check, a DataTree or an InferenceData, as a dataset.
 
-    :raises ValueError: if it has no such group.
+    :param variables: which it must have beside those that every such group has.
+    :param name: of the argument, for errors.
+    :raises ValueError: if it has no such group, or the group lacks a variable.
     """
-    if not has_group(container, group):
-        source = "ksd_check(..., posterior=...)" if group == "ksd_ppc" else "ksd_check"
+    if not has_group(check, group, name):
         raise ValueError(
-            f"expected a check with the group {group!r}, found {groups_of(container)}; give what {source} gave"
+            f"expected a {name} with the group {group!r}, found {groups_of(check)}; give what "
+            f"{_SOURCES.get(group, 'ksd_check')} gave"
         )
-    found = container[group]
-    return _with_plain_strings(found.to_dataset() if isinstance(found, xr.DataTree) else found)
+    own = _group(check, group)
+    missing = [each for each in (*_VARIABLES.get(group, []), *variables) if each not in own.variables]
+    missing += [each for each in _ATTRIBUTES.get(group, []) if each not in own.attrs]
+    if missing:
+        raise ValueError(
+            f"expected a {name} with {missing} in the group {group!r}, found {sorted(map(str, own.variables))}; give "
+            f"what {_SOURCES.get(group, 'ksd_check')} gave"
+        )
+    return own
+
+
+def _group(container: Any, group: str) -> xr.Dataset:
+    """A group that is there, whatever it has."""
+    own = container[group]
+    return _with_plain_strings(own.to_dataset() if isinstance(own, xr.DataTree) else own)
 
 
 def alphabet_of(check: Any) -> list[str]:
@@ -46,6 +84,7 @@ def to_inference_data(check: Any) -> Any:
     >>> float(to_inference_data(check)["ksd"]["p_value"][0])
     0.04
     """
+    groups_of(check)
     arviz = _arviz()
     if not isinstance(check, xr.DataTree) or not arviz.__version__.startswith("0."):
         return check
@@ -75,17 +114,18 @@ def extend(container: Any, check: Any) -> Any:
         raise ValueError(
             f"check: expected a group 'ksd', found {groups_of(check)}; give the container first, then the check"
         )
+    groups_of(container, "container")
     is_tree = isinstance(container, xr.DataTree)
     tree = container.copy() if is_tree else container.to_datatree()
     for group in groups_of(container):
         if _family(group) in added.values():
             del tree[group]
     for group in added:
-        tree[group] = xr.DataTree(dataset(check, group))
+        tree[group] = xr.DataTree(_group(check, group))
     if has_group(check, "observed_data"):
-        observed = dataset(check, "observed_data")
+        observed = _group(check, "observed_data")
         if has_group(container, "observed_data"):
-            own = dataset(container, "observed_data")
+            own = _group(container, "observed_data")
             earlier = any(map(_family, groups_of(container)))
             observed = _joined(_without(own, observed) if earlier else own, observed)
         tree["observed_data"] = xr.DataTree(observed)
@@ -94,16 +134,16 @@ def extend(container: Any, check: Any) -> Any:
 
 def provenance() -> dict[str, str]:
     """Attributes that say when and by what a group was made."""
-    found = {
+    made = {
         "created_at": datetime.now(UTC).isoformat(),
         "creation_library": "pyro_ksd",
         "creation_library_version": version("pyro_ksd"),
         "inference_library": "pyro",
     }
     try:
-        return found | {"inference_library_version": version("pyro-ppl")}
+        return made | {"inference_library_version": version("pyro-ppl")}
     except PackageNotFoundError:  # where checks are only read
-        return found
+        return made
 
 
 def _arviz() -> Any:
@@ -113,14 +153,17 @@ def _arviz() -> Any:
     return arviz
 
 
-def groups_of(container: Any) -> list[str]:
-    """The names of the groups of a DataTree or an InferenceData."""
+def groups_of(container: Any, name: str = "check") -> list[str]:
+    """The names of the groups of a DataTree or an InferenceData.
+
+    :param name: of the argument, for the error if it is none of these.
+    """
     if isinstance(container, xr.DataTree):
         return list(container.children)
-    if callable(getattr(container, "groups", None)):
+    if not isinstance(container, type) and callable(getattr(container, "groups", None)):
         return list(container.groups())
     raise ValueError(
-        f"expected an xarray.DataTree or an arviz.InferenceData, found {type(container).__name__}; "
+        f"{name}: expected an xarray.DataTree or an arviz.InferenceData, found {found(container)}; "
         "open a file with xarray.open_datatree(path)"
     )
 
@@ -132,9 +175,9 @@ def _family(group: str) -> str:
     return "check" if group == "ksd" or group.startswith("ksd_") else ""
 
 
-def _with_plain_strings(found: xr.Dataset) -> xr.Dataset:
+def _with_plain_strings(own: xr.Dataset) -> xr.Dataset:
     """Zarr gives strings in numpy's ``StringDType``, which cannot be cast to other strings."""
-    return found.assign({name: v.astype(object) for name, v in found.variables.items() if v.dtype.kind == "T"})
+    return own.assign({name: v.astype(object) for name, v in own.variables.items() if v.dtype.kind == "T"})
 
 
 def _without(own: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:

@@ -11,6 +11,9 @@ import numpy.typing as npt
 import xarray as xr
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_flag, check_instance, check_mapping, check_number, found, is_real
+from pyro_ksd.common.tensor_checks import check_tensor
+from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
 from pyro_ksd.fit_tests.predictive import PosteriorPredictive
@@ -67,6 +70,11 @@ def to_datatree(
     >>> list(to_datatree(found, localize(found), data, {}, settings={"seed": 0}, gram=False).children)
     ['ksd', 'ksd_null', 'observed_data', 'ksd_ngram', 'ksd_edit']
     """
+    check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
+    _check_places(result.views, localizations)
+    _check_data(sequences, impossible_sites, len(result.matrices[0]))
+    check_mapping("settings", settings, "what the test was run with, by name")
+    check_flag("gram", gram)
     groups = common_groups(
         _meanings(result.views),
         result.statistic,
@@ -115,6 +123,9 @@ def predictive_datatree(
     >>> dict(tree["ksd_ppc"].sizes)
     {'chain': 1, 'draw': 3, 'view': 5}
     """
+    check_instance("result", result, PosteriorPredictive, "what posterior_predictive gave")
+    _check_data(sequences, impossible_sites, len(result.places[0].contribution))
+    check_mapping("settings", settings, "what the test was run with, by name")
     realized = result.realized
     replicated = result.replicated.statistic
     groups = common_groups(
@@ -171,6 +182,17 @@ def common_groups(
     >>> groups["ksd_null"]["ksd"].sizes["draw"]
     99
     """
+    check_mapping("meanings", meanings, "what each view looks at, by its name")
+    if not meanings:
+        raise ValueError("meanings: expected at least one view, found none")
+    check_tensor("statistic", statistic, len(meanings))
+    check_tensor("null", null, "B", len(meanings))
+    check_tensor("p_value", p_value, len(meanings))
+    check_sequences("sequences", sequences)
+    check_mapping("settings", settings, "what the test was run with, by name")
+    check_instance("kind", kind, str, "words for the kind of the p-values")
+    if not is_real(p_value_overall):
+        raise ValueError(f"p_value_overall: expected a number, found {found(p_value_overall)}")
     view = {"view": as_strings(list(meanings))}
     ksd = xr.Dataset(
         {
@@ -195,6 +217,27 @@ def stamped(groups: Mapping[str, xr.Dataset]) -> xr.DataTree:
     return xr.DataTree.from_dict({name: group.assign_attrs(provenance()) for name, group in groups.items()})
 
 
+def _check_places(views: Sequence[View], localizations: Sequence[Localization]) -> None:
+    check_instance("localizations", localizations, Sequence, "a list of Localization objects, made by localize(result)")
+    for one in localizations:
+        check_instance("localizations", one, Localization, "a list of Localization objects, made by localize(result)")
+    if len(localizations) != len(views):
+        raise ValueError(f"localizations: expected one for each of the {len(views)} views, found {len(localizations)}")
+
+
+def _check_data(sequences: Sequences, impossible_sites: Mapping[int, str], possible: int) -> None:
+    """Checks that the data are the sequences of a test and those that its model calls impossible."""
+    check_sequences("sequences", sequences)
+    check_instance("impossible_sites", impossible_sites, Mapping, "sites by the rows of impossible sequences")
+    for row in impossible_sites:
+        check_number("impossible_sites", row, least=0, most=len(sequences) - 1)
+    if len(sequences) != possible + len(impossible_sites):
+        raise ValueError(
+            f"sequences: expected all data, {possible} of the test and {len(impossible_sites)} impossible ones, found "
+            f"{len(sequences)}"
+        )
+
+
 def _meanings(views: Sequence[View]) -> dict[str, str]:
     return {view.name: view.kernel.meaning for view in views}
 
@@ -215,7 +258,7 @@ def _add_places(
     impossible = np.array(list(impossible_sites), dtype=np.int64)
     kept = np.setdiff1d(np.arange(len(sequences)), impossible)
     symbols = [str(symbol) for symbol in sequences.symbols]
-    attribution = np.stack([as_numpy(found.attribution) for found in localizations])
+    attribution = np.stack([as_numpy(one.attribution) for one in localizations])
     groups["ksd"] = (
         groups["ksd"]
         .assign_coords(sequence=kept, position=np.arange(attribution.shape[-1]))
@@ -223,7 +266,7 @@ def _add_places(
             feature_kind=("view", as_strings([view.kernel.feature_kind for view in views])),
             contribution=(
                 ("view", "sequence"),
-                np.stack([as_numpy(found.contribution) for found in localizations]),
+                np.stack([as_numpy(one.contribution) for one in localizations]),
             ),
             attribution=(("view", "sequence", "position"), attribution),
         )
@@ -239,7 +282,7 @@ def _add_places(
 
 def _ngrams(views: Sequence[View], localizations: Sequence[Localization], symbols: Sequence[str]) -> xr.Dataset:
     pairs = zip(views, localizations, strict=True)
-    reported = [(view, found.features) for view, found in pairs if found.features is not None]
+    reported = [(view, one.features) for view, one in pairs if one.features is not None]
     labels = [label for view, features in reported for label in _labels(view, features, symbols)]
     variables: dict[str, npt.NDArray[np.generic]] = {
         "view_name": as_strings([view.name for view, features in reported for _ in features.code]),
@@ -271,7 +314,7 @@ def _edits(
     symbols: Sequence[str],
     kept: npt.NDArray[np.int64],
 ) -> xr.Dataset:
-    tops = [found.edits for found in localizations]
+    tops = [one.edits for one in localizations]
     operations = [
         operation(removed, inserted, symbols)
         for edits in tops

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from torch import Tensor
 
+from pyro_ksd.common.option_checks import check_flag, check_mapping, check_number, found
 from pyro_ksd.models.posterior.pyro_posteriors import chained_draws, divergences
 from pyro_ksd.results.containers import provenance
 
@@ -41,12 +42,30 @@ def from_pyro(
     >>> from_pyro(draws, coords={"letter": ["a", "b"]}, dims={"start": ["letter"]})["posterior"]["start"].dims
     ('chain', 'draw', 'letter')
     """
+    check_number("num_draws", num_draws, least=1)
+    check_flag("group_by_chain", group_by_chain)
+    _check_lists("coords", coords, "the labels along a dimension, by its name")
+    _check_lists("dims", dims, "the dimensions of a site, by its name")
+    if isinstance(posterior, type | Mapping):
+        check_mapping("posterior", posterior, "draws by the names of the sites")
     draws = chained_draws(posterior, *arguments, num_draws=num_draws, group_by_chain=group_by_chain)
+    if not draws:
+        raise ValueError(f"posterior: expected draws of at least one site, found none in {found(posterior)}")
     groups = {"posterior": _sampled(draws, coords or {}, dims or {})}
     diverging = divergences(posterior)
     if diverging is not None:
         groups["sample_stats"] = _sampled({"diverging": diverging}, {}, {})
     return xr.DataTree.from_dict(groups)
+
+
+def _check_lists(name: str, lists: Mapping[str, Sequence[Any]] | None, words: str) -> None:
+    """Checks an argument of lists by name."""
+    if lists is None:
+        return
+    check_mapping(name, lists, words)
+    for key, values in lists.items():
+        if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+            raise ValueError(f"{name}: expected {words}, found {found(values)} for {key!r}; pass a list")
 
 
 def _sampled(
@@ -56,6 +75,7 @@ def _sampled(
     if unknown:
         raise ValueError(f"dims: found no site {unknown} in the posterior, expected some of {sorted(draws)}")
     named = {name: ("chain", "draw", *_dims(name, value, dims)) for name, value in draws.items()}
+    _check_distinct(named)
     sizes = {dim: size for name, value in draws.items() for dim, size in zip(named[name], value.shape, strict=True)}
     wrong = {dim: len(labels) for dim, labels in coords.items() if sizes.get(dim) != len(labels)}
     if wrong:
@@ -65,10 +85,18 @@ def _sampled(
     return xr.Dataset(variables, coords=labels, attrs=provenance() | {"sample_dims": ["chain", "draw"]})
 
 
+def _check_distinct(named: Mapping[str, Sequence[str]]) -> None:
+    """Checks that no site has two dimensions of one name, or another one of the name of its chains or draws."""
+    for name, own in named.items():
+        if len(set(own)) < len(own):
+            raise ValueError(f"dims: expected distinct names for site {name!r}, found {list(own)} with those of draws")
+
+
 def _dims(name: str, value: Tensor, dims: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    found = dims.get(name, [f"{name}_dim_{i}" for i in range(value.ndim - 2)])
-    if len(found) != value.ndim - 2:
+    own = dims.get(name, [f"{name}_dim_{i}" for i in range(value.ndim - 2)])
+    if len(own) != value.ndim - 2:
         raise ValueError(
-            f"dims: site {name!r} has the shape {list(value.shape[2:])}, found the names {list(found)} for it"
+            f"dims: expected {value.ndim - 2} name(s) for site {name!r} of the shape {list(value.shape[2:])}, found "
+            f"{list(own)}"
         )
-    return found
+    return own

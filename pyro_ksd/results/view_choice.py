@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pyro_ksd.common.option_checks import found
 from pyro_ksd.results.containers import dataset
 
 
@@ -35,8 +36,8 @@ def known_view(view: str, names: list[str]) -> str:
 
     :raises ValueError: if it is none of the ``names``.
     """
-    if view not in names:
-        raise ValueError(f"expected view to be one of {names}, found {view!r}")
+    if not isinstance(view, str) or view not in names:
+        raise ValueError(f"expected view to be one of {names}, found {found(view)}")
     return view
 
 
@@ -46,9 +47,11 @@ def chosen_views(check: Any, view: str | Sequence[str] | None) -> list[str]:
     :raises ValueError: if one of them is none of the check's, or there is none.
     """
     known = view_names(check)
-    names = known if view is None else [view] if isinstance(view, str) else list(view)
-    if not names:
-        raise ValueError(f"expected view to name some of {known}, found none; leave it out for all of them")
+    if view is None:
+        return known
+    names = [view] if isinstance(view, str) else view
+    if not isinstance(names, Sequence) or not names:
+        raise ValueError(f"expected view to name some of {known}, found {found(names)}; leave it out for all of them")
     return [known_view(name, known) for name in names]
 
 

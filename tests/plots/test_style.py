@@ -11,7 +11,17 @@ from pictures import VERMILION as VERMILION_DRAWN
 from pictures import words
 from synthetic import made_up_check
 
-from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, legend_above, points, readable, view_title, write_beside
+from pyro_ksd.plots.style import (
+    BLUE,
+    VERMILION,
+    axes_for,
+    legend_above,
+    new_figure,
+    points,
+    readable,
+    view_title,
+    write_beside,
+)
 
 
 def test_colors_are_those_of_the_palette() -> None:
@@ -85,3 +95,29 @@ def test_a_title_has_the_view_its_p_value_and_its_meaning() -> None:
     _, ax = plt.subplots()
     view_title(ax, made_up_check(), "content-3")
     assert ax.get_title(loc="left") == "content-3, p = 0.080\nruns of 3 symbols"
+
+
+def test_a_new_figure_has_the_size_that_is_asked_for() -> None:
+    assert new_figure((3, 2), None, {"dpi": 50}).get_size_inches().tolist() == [3, 2]
+    assert new_figure((3, 2), (4, 5), None).get_size_inches().tolist() == [4, 5]
+    plt.close("all")
+
+
+@pytest.mark.parametrize("wrong", ["large", 5, (1,), (1, 2, 3), (-1, 2), (0, 1), (float("nan"), 1), ("1", 2)])
+def test_sizes_are_two_positive_numbers(wrong: object) -> None:
+    with pytest.raises(ValueError, match=r"figsize: expected the width and the height in inches, .*, found"):
+        axes_for(None, 1, (3, 2), wrong, None)
+
+
+@pytest.mark.parametrize("wrong", ["dpi", {3: 4}, {"colour": 1}])
+def test_options_of_the_backend_are_named(wrong: object) -> None:
+    for call in (axes_for, lambda _, __, *rest: new_figure(*rest)):
+        with pytest.raises(ValueError, match=r"backend_kwargs: expected arguments of matplotlib\.pyplot\.subplots"):
+            call(None, 1, (3, 2), None, wrong)
+    plt.close("all")
+
+
+@pytest.mark.parametrize("wrong", ["left", 3, plt.Figure])
+def test_axes_are_those_of_matplotlib(wrong: object) -> None:
+    with pytest.raises(ValueError, match="ax: expected axes of matplotlib, such as"):
+        axes_for(wrong, 1, (3, 2), None, None)

@@ -166,3 +166,13 @@ def test_provenance() -> None:
     assert found["creation_library"] == "pyro_ksd"
     assert found["inference_library"] == "pyro"
     assert all(isinstance(value, str) and value for value in found.values())
+
+
+def test_what_a_group_lacks_is_named() -> None:
+    check = made_up_check()
+    hollow = container(ksd=check["ksd"].to_dataset().drop_vars("p_value").drop_attrs())
+    message = "expected a check with ['p_value', 'gram_', 'kind', 'level', 'num_bootstrap'] in the group 'ksd', found ["
+    with pytest.raises(ValueError, match=re.escape(message)):
+        dataset(hollow, "ksd", "gram_")
+    with pytest.raises(ValueError, match=r"expected a comparison with the group 'ksd_compare', .* ksd_compare gave"):
+        dataset(check, "ksd_compare", name="comparison")

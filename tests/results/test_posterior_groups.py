@@ -154,7 +154,10 @@ def test_names_and_labels_of_dimensions() -> None:
             {"dims": {"speed": ["a"]}},
             "dims: found no site ['speed'] in the posterior, expected some of ['rate', 'start']",
         ),
-        ({"dims": {"start": ["a", "b"]}}, "dims: site 'start' has the shape [3], found the names ['a', 'b'] for it"),
+        (
+            {"dims": {"start": ["a", "b"]}},
+            "dims: expected 1 name(s) for site 'start' of the shape [3], found ['a', 'b']",
+        ),
         (
             {"dims": {"start": ["a"]}, "coords": {"a": [1, 2]}},
             "coords: found labels for {'a': 2}, expected one a place",
