@@ -14,8 +14,9 @@ from torch import Tensor
 
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import end_code, unnamed_end
+from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
-from pyro_ksd.common.option_checks import check_level
+from pyro_ksd.common.option_checks import check_flag, check_function, check_number
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
 from pyro_ksd.fit_tests.localization import localize
@@ -103,7 +104,12 @@ def ksd_check(
     >>> print(verdict(check))  # too regular for a coin
     the model does not fit (p = 0.008): it makes 'HTH' and 'THT' too rarely and 'TTH', 'HTT', 'THH', ... too often
     """
-    check_level(level)
+    num_bootstrap = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
+    check_flag("gram", gram)
+    if order is not None:
+        check_number("order", order, least=1)
+    if refit is not None:
+        check_function("refit", refit, "model", "sequences")
     known = adapted(model)
     sequences = as_sequences(data, known)
     last = end_code(end, neighborhood, sequences)

@@ -16,7 +16,7 @@ from torch import Tensor
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import end_code, unnamed_end
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
-from pyro_ksd.common.option_checks import check_level
+from pyro_ksd.common.option_checks import check_flag, check_level, check_mapping
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, check_comparable, relative_fit
 from pyro_ksd.models.base import SequenceModel
@@ -103,7 +103,9 @@ def ksd_compare(
     """
     _check_models(models)
     models = {name: adapted(model) for name, model in models.items()}
-    parameters = parameters or {}
+    parameters = {} if parameters is None else parameters
+    check_mapping("parameters", parameters, "values of the parameters of programs, by the name of the model")
+    check_flag("progress", progress)
     orders = order if isinstance(order, Mapping) else dict.fromkeys(models, order)
     for argument, given in (("parameters", parameters), ("order", orders)):
         unknown = [name for name in given if name not in models]

@@ -7,11 +7,12 @@ import re
 import warnings
 from collections.abc import Sequence
 
-from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions
+from pyro_ksd.common.option_checks import check_instance, found
+from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions, check_neighborhood
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.balancing import Balancing
+from pyro_ksd.stein.balancing import Balancing, as_balancing
 from pyro_ksd.stein.views import View, default_views
 
 NO_LENGTH_DISTRIBUTION = """the model gives no probability to lengths (all sequences of a length together never \
@@ -39,26 +40,31 @@ def chosen_views(
     :param lengths: whether all models give probabilities to lengths; others are checked with substitutions only.
     :param subject: which models do not, to begin a warning with.
     """
+    if neighborhood is not None:
+        check_neighborhood("neighborhood", neighborhood)
+    if balancing is not None:
+        balancing = as_balancing(balancing)
     if isinstance(views, str | View):
         views = [views]
+    _check_asked(views)
     own = [view for view in views or [] if isinstance(view, View)]
     if views is not None and len(own) == len(views):
         if neighborhood is not None or balancing is not None:
             raise ValueError("neighborhood= and balancing= belong to the default views; state them in your own views")
         return own
-    around = neighborhood or _suited(models)
+    around = _suited(models) if neighborhood is None else neighborhood
     if not lengths and around is None:
         warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=3)
         around = Substitutions()
     elif not lengths and neighborhood is None and all(model.end is not None for model in models):
         warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=3)
         around = BeforeEnd(Substitutions())
-    default = {view.name: view for view in default_views(around, balancing or "barker")}
+    default = {view.name: view for view in default_views(around, "barker" if balancing is None else balancing)}
     if not lengths:
         del default["length"]
     asked = list(default) if views is None else views
     names = [name for name in asked if isinstance(name, str) and name not in default]
-    longer = {name: int(found[1]) for name in names if (found := re.fullmatch(r"content-([1-9]\d?)", name))}
+    longer = {name: int(match[1]) for name in names if (match := re.fullmatch(r"content-([1-9]\d?)", name))}
     unknown = [name for name in names if name not in longer]
     if unknown:
         raise ValueError(
@@ -66,6 +72,20 @@ def chosen_views(
         )
     default |= {name: View(name, default["content-1"].operator, ContiguousKernel(t)) for name, t in longer.items()}
     return [view if isinstance(view, View) else default[view] for view in asked]
+
+
+def _check_asked(views: object) -> None:
+    """Checks that views are asked for by names or as views."""
+    if views is None:
+        return
+    words = "names of views, such as 'length', or View objects"
+    if not isinstance(views, Sequence) or not views:
+        raise ValueError(f"views: expected {words}, in a list of at least one, found {found(views)}")
+    for view in views:
+        check_instance("views", view, (str, View), words)
+    names = [view.name if isinstance(view, View) else view for view in views]
+    if len(set(names)) < len(names):
+        raise ValueError(f"views: expected distinct names, found {names}")
 
 
 def _suited(models: Sequence[SequenceModel]) -> Neighborhood | None:

@@ -276,7 +276,11 @@ def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str
         ),
         (WALKS, {"level": 0.0}, "level: expected a number between 0 and 1, such as 0.05, found 0.0"),
         (WALKS, {"views": ["content"]}, "views: expected names out of ['content-1',"),
-        (WALKS, {"views": []}, "views: expected at least one view and distinct names other than 'overall', found []"),
+        (
+            WALKS,
+            {"views": []},
+            "views: expected names of views, such as 'length', or View objects, in a list of at least",
+        ),
         (WALKS, {"views": [View("overall", ZanellaOperator(), HammingKernel())]}, "found ['overall']"),
         (
             WALKS,

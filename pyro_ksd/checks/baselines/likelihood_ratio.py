@@ -12,8 +12,9 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from pyro_ksd.checks.baselines.sampling import check_options, draw_like, null_draws, sampleable
-from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.checks.baselines.sampling import draw_like, null_draws, sampleable
+from pyro_ksd.checks.fit_options import check_options
+from pyro_ksd.common.option_checks import check_number, is_real
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.combination import min_p
 from pyro_ksd.models.conversion import as_model
@@ -69,7 +70,7 @@ def likelihood_ratio_check(
     >>> print(verdict(likelihood_ratio_check(random_walk(), data, progress=False)))
     the model does not fit (p = 0.002): it gets runs of 2 symbols, the start or the end wrong
     """
-    check_options(num_bootstrap, level)
+    num_bootstrap = check_options(num_bootstrap, level, seed, progress, sampler=sampler)
     ready, sequences = sampleable(model, data, parameters, sampler)
     check_possible(ready, sequences)
     other = _alternative(alternative, pseudocount, sequences)
@@ -114,14 +115,17 @@ class _Alternative:
 
 def _alternative(alternative: Any, pseudocount: float, sequences: Sequences) -> _Alternative:
     check_pseudocount(pseudocount)
-    if isinstance(alternative, int):
+    if isinstance(alternative, bool) or is_real(alternative):
         check_number("alternative", alternative, least=1)
         meaning = f"runs of {alternative + 1} symbols, the start or the end"
         fitted = partial(fitted_log_likelihoods, order=alternative, pseudocount=pseudocount)
         return _Alternative(f"order-{alternative}", meaning, fitted)
     if pseudocount:
         raise ValueError(f"pseudocount: expected 0 for an alternative that is not fitted, found {pseudocount}")
-    given = as_model(alternative, sequences)
+    try:
+        given = as_model(alternative, sequences)
+    except ValueError as error:
+        raise ValueError(f"alternative: {error}") from error
     impossible = find_impossible(given, sequences)
     if len(impossible):
         raise ValueError(f"alternative: {impossible.message}; pass one that can")

@@ -11,9 +11,10 @@ import xarray as xr
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from pyro_ksd.checks.baselines.sampling import check_options, draw_like, null_draws, sampleable
+from pyro_ksd.checks.baselines.sampling import draw_like, null_draws, sampleable
+from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES
-from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.option_checks import check_instance, check_mapping, check_number
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import SMALL_SAMPLE, Bootstrap
 from pyro_ksd.fit_tests.combination import min_p
@@ -76,18 +77,14 @@ def mmd_check(
     >>> print(verdict(mmd_check(random_walk(), data, kernels={"pairs": ContiguousKernel(2)}, progress=False)))
     the model does not fit (p = 0.002): it gets pairs of neighbors wrong
     """
-    check_options(num_bootstrap, level)
+    num_bootstrap = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
     kernels = {view.name: view.kernel for view in default_views()} if kernels is None else kernels
-    if not kernels:
-        raise ValueError("kernels: expected at least one kernel by its name, found none; leave it out for the default")
+    _check_kernels(kernels)
     ready, sequences = sampleable(model, data, parameters, sampler)
     size = len(sequences)
-    samples = len(sequences) if num_samples is None else num_samples
-    check_number("num_samples", samples, least=2)
+    samples = check_number("num_samples", size if num_samples is None else num_samples, least=2)
     if bootstrap == "auto":
         bootstrap = "parametric" if size < SMALL_SAMPLE or size != samples else "wild"
-    elif bootstrap not in ("parametric", "wild"):
-        raise ValueError(f"bootstrap: expected 'auto', 'parametric' or 'wild', found {bootstrap!r}")
     generator = seeded_generator(seed)
     sample = draw_like(sequences, ready, samples, generator)
     if bootstrap == "wild":
@@ -114,6 +111,14 @@ def mmd_check(
         settings={"test": "mmd", "num_samples": samples, "seed": seed, "level": level},
     )
     return stamped(groups)
+
+
+def _check_kernels(kernels: Mapping[str, Kernel[Any]]) -> None:
+    check_mapping("kernels", kernels, "kernels by name, such as {'pairs': ContiguousKernel(2)}")
+    if not kernels:
+        raise ValueError("kernels: expected at least one kernel by its name, found none; leave it out for the default")
+    for kernel in kernels.values():
+        check_instance("kernels", kernel, Kernel, "kernels by name, such as {'pairs': ContiguousKernel(2)}")
 
 
 def mmd_squared(kernel: Kernel[Any], x: Sequences, y: Sequences, num_sets: int = 1) -> Tensor:

@@ -12,19 +12,12 @@ from tqdm.auto import tqdm
 
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.common.chunk_sizes import REPLICATES
-from pyro_ksd.common.option_checks import check_level, check_number
 from pyro_ksd.fit_tests.statistics import check_sample_size
 from pyro_ksd.models.base import SequenceModel, check_alphabet_size
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.sequences.container import Sequences
-
-
-def check_options(num_bootstrap: int, level: float) -> None:
-    """Checks what every test is asked for."""
-    check_number("num_bootstrap", num_bootstrap, least=1)
-    check_level(level)
 
 
 def sampleable(

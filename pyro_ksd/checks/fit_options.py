@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that every test of fit takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyro_ksd.common.option_checks import (
+    check_choice,
+    check_flag,
+    check_function,
+    check_level,
+    check_number,
+    check_seed,
+)
+
+
+def check_options(
+    num_bootstrap: Any, level: Any, seed: Any, progress: Any, *, bootstrap: Any = "auto", sampler: Any = None
+) -> int:
+    """Checks the options of a test, before anything is computed.
+
+    :returns: the number of null draws, as an integer of Python.
+
+    >>> check_options(500, 0.05, 0, True, bootstrap="tame")
+    Traceback (most recent call last):
+    ValueError: bootstrap: expected 'auto', 'parametric' or 'wild', found 'tame'
+    """
+    check_level(level)
+    check_seed(seed)
+    check_flag("progress", progress)
+    check_choice("bootstrap", bootstrap, ("auto", "parametric", "wild"))
+    if sampler is not None:
+        check_function("sampler", sampler, "num_sequences", "generator")
+    return check_number("num_bootstrap", num_bootstrap, least=1)
