@@ -7,8 +7,8 @@ import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
 

@@ -23,7 +23,6 @@ from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
 from pyro_ksd.common.option_checks import check_flag, check_number, check_seed, found
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
-from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
 from pyro_ksd.fit_tests.informative import informative_views
 from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
@@ -31,6 +30,7 @@ from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics
 from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.impossible_sequences import check_possible
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.operators import Operator

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits.argument_checks import check_pair
+from pyro_ksd.sequences.argument_checks import check_pair
 from pyro_ksd.sequences.container import Sequences
 
 _HOT_SYMBOLS = 128  # measured: with more symbols, the loop over positions is faster than the product of one-hots

@@ -23,11 +23,11 @@ from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_instance, check_positive
-from pyro_ksd.edits.argument_checks import check_pair
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix, SumMatrix
 from pyro_ksd.kernels.witness import Witness
+from pyro_ksd.sequences.argument_checks import check_pair
 from pyro_ksd.sequences.container import Sequences
 
 Matrix = TypeVar("Matrix", bound=SteinMatrix)

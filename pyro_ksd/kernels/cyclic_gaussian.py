@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits.argument_checks import check_pair
 from pyro_ksd.kernels.aligned_comparison import aligned_sum, equal_length_exp
 from pyro_ksd.kernels.base import PairwiseKernel
+from pyro_ksd.sequences.argument_checks import check_pair
 from pyro_ksd.sequences.container import Sequences
 
 

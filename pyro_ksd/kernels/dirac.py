@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_choice
-from pyro_ksd.edits.argument_checks import check_pair
 from pyro_ksd.kernels.base import PairwiseKernel
+from pyro_ksd.sequences.argument_checks import check_pair
 from pyro_ksd.sequences.container import Sequences
 
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_number, found, is_real
-from pyro_ksd.edits.argument_checks import check_pair
 from pyro_ksd.kernels.aligned_comparison import longest
 from pyro_ksd.kernels.base import PairwiseKernel
+from pyro_ksd.sequences.argument_checks import check_pair
 from pyro_ksd.sequences.container import Sequences
 
 

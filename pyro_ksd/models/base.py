@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.evaluation import evaluated_ratio
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
 

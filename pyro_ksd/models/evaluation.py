@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import EDITED_SEQUENCES
-from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.splices import Edits, check_edits
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
 

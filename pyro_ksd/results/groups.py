@@ -13,12 +13,12 @@ from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_mapping, check_number, found, is_real
 from pyro_ksd.common.tensor_checks import check_tensor
-from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
 from pyro_ksd.fit_tests.predictive import PosteriorPredictive
 from pyro_ksd.results.containers import provenance
 from pyro_ksd.results.labels import feature_labels, operation
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import View
 

@@ -14,7 +14,6 @@ from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits, chunk_rows
 from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
@@ -22,6 +21,7 @@ from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.model_batch import ModelBatch
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.views import View, check_views

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_instance
 from pyro_ksd.common.tensor_checks import check_tensor
-from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.model_batch import ModelBatch
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import Operator
 

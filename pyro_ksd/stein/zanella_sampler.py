@@ -12,11 +12,11 @@ from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import EDITS
 from pyro_ksd.common.option_checks import check_flag, check_number, check_positive, check_seed
-from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood, zs
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import find_impossible
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing, as_balancing
 from pyro_ksd.stein.mixing import effective_sample_size, split_rhat

@@ -16,12 +16,12 @@ from pyro.optim import Adam
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_number, check_positive, check_seed, found
-from pyro_ksd.edits.argument_checks import check_sequences
 from pyro_ksd.models.distributions.markov import MarkovSequence
 from pyro_ksd.models.fitting.counting import check_pseudocount, fit_markov
 from pyro_ksd.models.programs.call_conventions import convention_of
 from pyro_ksd.models.programs.plate_layout import sample_sites
 from pyro_ksd.models.programs.session_state import params_kept
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from pyro_ksd.edits.argument_checks import check_pair, check_sequences
+from pyro_ksd.sequences.argument_checks import check_pair, check_sequences
 from pyro_ksd.sequences.container import Sequences
 
 
