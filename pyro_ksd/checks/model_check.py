@@ -24,7 +24,7 @@ from pyro_ksd.fit_tests.predictive import posterior_predictive
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
-from pyro_ksd.models.impossible_sequences import ImpossibleSequences, find_impossible
+from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_log_joint, find_impossible
 from pyro_ksd.models.length_distribution import has_length_distribution
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
@@ -125,14 +125,16 @@ def ksd_check(
     else:
         ready = as_model(model, sequences, parameters=parameters, order=order, end=last, sampler=sampler)
     ready.check_data(sequences)
-    lengths = has_length_distribution(ready, sequences)
+    log_joint = checked_log_joint(ready, sequences)
+    lengths = has_length_distribution(ready, sequences, log_joint)
     if not lengths and last is None and neighborhood is None and (message := unnamed_end(sequences)):
         raise ValueError(message)
     chosen = chosen_views(views, neighborhood, balancing, [ready], lengths=lengths)
     if not lengths:
         check_keeps_length(chosen, sequences[:10])
         ready = GivenLengths(ready)
-    impossible = find_impossible(ready, sequences)
+        log_joint = log_joint.masked_fill(sequences.lengths == 0, 0.0)
+    impossible = find_impossible(ready, sequences, log_joint)
     possible = sequences
     sites = {}
     if len(impossible):

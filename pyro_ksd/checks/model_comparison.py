@@ -22,7 +22,7 @@ from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, check_comparable, 
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
-from pyro_ksd.models.impossible_sequences import ImpossibleSequences, find_impossible
+from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_log_joint, find_impossible
 from pyro_ksd.models.length_distribution import has_length_distribution
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.results.groups import as_numpy, as_strings, observed_data, stamped
@@ -116,10 +116,15 @@ def ksd_compare(
     sequences = as_sequences(data, knowing[0] if knowing else None)
     last = end_code(end, neighborhood, sequences)
     ready: dict[str, SequenceModel] = {}
+    log_joint: dict[str, Tensor] = {}
     for name, model in models.items():
         with _named(name):
             ready[name] = as_model(model, sequences, parameters=parameters.get(name), order=orders.get(name), end=last)
-    without_lengths = [name for name, model in ready.items() if not has_length_distribution(model, sequences)]
+            ready[name].check_data(sequences)
+            log_joint[name] = checked_log_joint(ready[name], sequences)
+    without_lengths = [
+        name for name, model in ready.items() if not has_length_distribution(model, sequences, log_joint[name])
+    ]
     if without_lengths and last is None and neighborhood is None and (message := unnamed_end(sequences)):
         with _named(without_lengths[0]):
             raise ValueError(message)
@@ -131,7 +136,8 @@ def ksd_compare(
         with _named(without_lengths[0]):
             check_keeps_length(chosen, sequences[:10])
         ready = {name: GivenLengths(model) for name, model in ready.items()}
-    impossible = _find_impossible(ready, sequences)
+        log_joint = {name: own.masked_fill(sequences.lengths == 0, 0.0) for name, own in log_joint.items()}
+    impossible = _find_impossible(ready, sequences, log_joint)
     possible, group = _set_apart(ready, sequences, impossible)
     check_comparable(len(possible))
     sums = []
@@ -175,13 +181,14 @@ def _named(name: str) -> Iterator[None]:
         raise ValueError(f"model {name!r}: {error}") from error
 
 
-def _find_impossible(models: Mapping[str, SequenceModel], sequences: Sequences) -> list[ImpossibleSequences]:
+def _find_impossible(
+    models: Mapping[str, SequenceModel], sequences: Sequences, log_joint: Mapping[str, Tensor]
+) -> list[ImpossibleSequences]:
     """The sequences that each model calls impossible."""
     found = []
     for name, model in models.items():
         with _named(name):
-            model.check_data(sequences)
-            found.append(find_impossible(model, sequences))
+            found.append(find_impossible(model, sequences, log_joint[name]))
     return found
 
 

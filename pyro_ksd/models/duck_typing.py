@@ -93,6 +93,14 @@ class AdaptedModel(SequenceModel):
     def default_neighborhood(self) -> Neighborhood | None:
         return getattr(self._model, "default_neighborhood", None)
 
+    @property
+    def defines_lengths(self) -> bool | None:
+        return getattr(self._model, "defines_lengths", None)
+
+    @property
+    def end(self) -> int | None:
+        return getattr(self._model, "end", None)
+
     def check_data(self, sequences: Sequences) -> None:
         if hasattr(self._model, "check_data"):
             self._model.check_data(sequences)

@@ -37,6 +37,17 @@ class ImpossibleSequences:
         return torch.ones(len(self.log_joint), dtype=torch.bool).index_fill_(0, self.rows, False)
 
 
+def checked_log_joint(model: SequenceModel, sequences: Sequences) -> Tensor:
+    """The log-joints of sequences, ``[N]``, without gradients.
+
+    :raises ValueError: if the model gives something else.
+    """
+    with torch.no_grad():
+        log_joint = model.log_joint(sequences)
+    check_tensor("log_joint", log_joint.double() if isinstance(log_joint, Tensor) else log_joint, len(sequences))
+    return log_joint
+
+
 def find_impossible(model: SequenceModel, sequences: Sequences, log_joint: Tensor | None = None) -> ImpossibleSequences:
     """The sequences to which the model gives probability zero.
 
@@ -49,9 +60,7 @@ def find_impossible(model: SequenceModel, sequences: Sequences, log_joint: Tenso
     the model gives probability zero to 1 of 3 sequences: sequence 1, ['a', 'b']. It cannot have made them
     """
     if log_joint is None:
-        with torch.no_grad():
-            log_joint = model.log_joint(sequences)
-    check_tensor("log_joint", log_joint.double() if isinstance(log_joint, Tensor) else log_joint, len(sequences))
+        log_joint = checked_log_joint(model, sequences)
     bad = log_joint.isnan().nonzero().squeeze(1)
     if len(bad):
         raise ValueError(

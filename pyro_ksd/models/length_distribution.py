@@ -17,7 +17,7 @@ _GRID = 12  # lengths between the longest sequence and that
 _STEPS = 40  # symbols after the longest sequence, one at a time
 
 
-def has_length_distribution(model: SequenceModel, data: Sequences) -> bool:
+def has_length_distribution(model: SequenceModel, data: Sequences, log_joint: Tensor | None = None) -> bool:
     r"""Whether the model gives probabilities to lengths.
 
     A program that draws symbols, but neither a stop nor a length, gives the sequences of *every* length a total
@@ -25,13 +25,16 @@ def has_length_distribution(model: SequenceModel, data: Sequences) -> bool:
     even grow, :math:`\sum_s p(x \cdot s) > p(x)`, and has no finite sum over all lengths. That is looked for along one
     sequence of the data, at its start and its end, and then, since a distribution may be uniform up to a maximum, far
     beyond: a distribution of the length makes the mass of some length smaller than that of a shorter one.
+
+    :param log_joint: ``[N]``, the log-joints of the data, if they are known already.
     """
     if model.defines_lengths is not None:
         return model.defines_lengths
     if model.end is not None:
-        return has_length_distribution(_WithoutEnd(model), _without_last(data))
+        return has_length_distribution(_WithoutEnd(model), _without_last(data), log_joint)
     few = data[:_ROWS]
-    possible = torch.where(model.log_joint(few) > -torch.inf, few.lengths, 0)
+    own = model.log_joint(few) if log_joint is None else log_joint[:_ROWS]
+    possible = torch.where(own > -torch.inf, few.lengths, 0)
     row = int(possible.argmax())
     longest = int(possible.max())
     if not longest:

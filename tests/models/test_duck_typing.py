@@ -149,20 +149,33 @@ def test_comparison() -> None:
         ksd_compare({"a": ParticularDuck(), "b": CHAIN}, Sequences.of([[0] * 31, [1], [0]], SIZE), progress=False)
 
 
-def test_whether_an_object_has_a_distribution_of_the_length_is_not_asked() -> None:
-    """As for models with the base class: only programs are asked."""
+class Flat(Duck):
+    """All sequences count the same, which is no distribution."""
 
-    class Flat(Duck):
-        def log_joint(self, sequences: Sequences) -> Tensor:
-            return torch.zeros(len(sequences), dtype=torch.double)
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        return torch.zeros(len(sequences), dtype=torch.double)
 
-        def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
-            return torch.zeros(len(edits), dtype=torch.double)
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        return torch.zeros(len(edits), dtype=torch.double)
 
-    check = ksd_check(Flat(), DATA, **OPTIONS)
+
+def test_an_object_without_a_distribution_of_the_length_is_checked_given_the_lengths() -> None:
+    with pytest.warns(UserWarning, match="the model gives no probability to lengths"):
+        check = ksd_check(Flat(), DATA, **OPTIONS)
+    assert check["ksd"].attrs["edits"] == "substitution"
+    with pytest.warns(UserWarning, match="model 'flat': the model gives no probability to lengths"):
+        found = ksd_compare({"flat": Flat(), "chain": CHAIN}, DATA, progress=False)["ksd_compare"]
+    assert "length" not in found["view"].values
+
+
+def test_an_object_may_say_that_it_has_one() -> None:
+    flat = Flat()
+    flat.defines_lengths = True  # type: ignore[attr-defined]
+    check = ksd_check(flat, DATA, **OPTIONS)
     assert check["ksd"].attrs["edits"] == "deletion, insertion, substitution"
-    found = ksd_compare({"flat": Flat(), "chain": CHAIN}, DATA, progress=False)["ksd_compare"]
-    assert "length" in found["view"].values
+    assert adapted(flat).end is None
+    flat.end = 1  # type: ignore[attr-defined]
+    assert adapted(flat).end == 1
 
 
 def test_with_sampler() -> None:

@@ -18,6 +18,9 @@ from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
 from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import cumulative, pick
 from pyro_ksd.models.evaluation import distinct
+from pyro_ksd.models.programs.program_errors import is_ours
+from pyro_ksd.models.programs.session_state import as_a_model
+from pyro_ksd.models.wrappers.ended import ends_once
 from pyro_ksd.models.wrappers.rejection import MAX_PROPOSALS, accepted
 from pyro_ksd.sequences.container import Sequences
 
@@ -126,6 +129,14 @@ class AutoregressiveModel(ChunkedModel):
         return cls(network, prompt=prompt, end=end, max_length=max_new_tokens, top_k=top_k)
 
     @property
+    def defines_lengths(self) -> bool:
+        return True
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    @property
     def default_neighborhood(self) -> Neighborhood:
         """Edits in front of ``end``, by symbols that are possible there."""
         return BeforeEnd(prefix_zs(self.candidates, self._top_k))
@@ -144,8 +155,7 @@ class AutoregressiveModel(ChunkedModel):
 
     def has_ended(self, sequences: Sequences) -> Tensor:
         """Which sequences have ``end`` as their last symbol, and nowhere before; boolean ``[N]``."""
-        ends = (sequences.tokens == self._end) & sequences.mask
-        return (ends.cumsum(1) == 0).sum(1) == sequences.lengths - 1
+        return ends_once(sequences, self._end)
 
     def check_data(self, sequences: Sequences) -> None:
         """Checks that all data have come to an end.
@@ -227,9 +237,11 @@ class AutoregressiveModel(ChunkedModel):
     def _called(self, codes: Tensor) -> Any:
         """What the network makes of codes ``[N, L]``."""
         try:
-            with torch.no_grad():
+            with as_a_model():
                 return self._network(codes)
         except Exception as error:
+            if is_ours(error):
+                raise
             length = len(self._prompt)
             raise ValueError(
                 f"network: expected one that takes the prompt of {length} codes and up to "

@@ -53,7 +53,7 @@ class EndedModel(ConstrainedModel):
 
     >>> from pyro_ksd.examples import random_walk
     >>> EndedModel(random_walk(3), end=2).log_joint(Sequences.of([[0, 2], [2, 0, 2]])).exp()
-    tensor([0.0104, 0.0000], dtype=torch.float64)
+    tensor([0.0182, 0.0000], dtype=torch.float64)
     """
 
     def __init__(self, model: SequenceModel, end: int) -> None:
