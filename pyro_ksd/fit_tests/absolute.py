@@ -81,7 +81,8 @@ def goodness_of_fit(
 
     :param views: what to look at; one view alone gives the paper's test.
     :param bootstrap: ``"parametric"`` draws data sets from the model, ``"wild"`` flips the signs of the sequences'
-        contributions, ``"auto"`` is parametric where the model can be sampled and there are fewer than 100 sequences.
+        contributions, ``"auto"`` is parametric where the model can be sampled and there are fewer than 100 sequences, unless the
+        model scores one sequence at a time.
     :param refit: for a model that was fitted to the sequences: fits it to a data set. The null draws are then those of
         :func:`~pyro_ksd.fit_tests.refitted_bootstrap`.
     :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.
@@ -100,8 +101,8 @@ def goodness_of_fit(
     if not views or len({view.name for view in views}) < len(views):
         raise ValueError(f"views: expected at least one view and distinct names, found {[v.name for v in views]}")
     check_number("num_bootstrap", num_bootstrap, least=1)
-    kind = _kind(model, len(sequences), bootstrap, refit is not None)
     check_possible(model, sequences, log_joint)
+    kind = _kind(model, len(sequences), bootstrap, refit is not None)
     started = perf_counter()
     found = assemble(model, sequences, views, max_bytes, keep=True, progress=progress)
     kept = informative_views(views, found.rates, len(sequences))
@@ -153,6 +154,7 @@ def _kind(model: SequenceModel, size: int, bootstrap: str, refitted: bool) -> Ki
         )
     if refitted:
         return "refit"
-    if bootstrap == "parametric" or (bootstrap == "auto" and model.can_draw and size < SMALL_SAMPLE):
+    suited = model.can_draw and not model.is_costly and size < SMALL_SAMPLE
+    if bootstrap == "parametric" or (bootstrap == "auto" and suited):
         return "parametric"
     return "wild"

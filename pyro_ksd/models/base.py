@@ -59,6 +59,11 @@ class SequenceModel(ABC):
         """Whether :meth:`draw` works, as the parametric bootstrap needs."""
         return type(self).draw is not SequenceModel.draw
 
+    @property
+    def is_costly(self) -> bool:
+        """Whether the model scores one sequence at a time, so that null draws of whole data sets would take long."""
+        return False
+
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Independent sequences from the model.
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyro.distributions import DiscreteHMM
 from torch import Tensor
 from torch.distributions import Distribution
 
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import adapted
-from pyro_ksd.models.networks.torch_distribution import TorchDistributionModel
+from pyro_ksd.models.networks.torch_distribution import DiscreteHMMModel, TorchDistributionModel
 from pyro_ksd.models.programs.call_conventions import is_loop
 from pyro_ksd.models.programs.loop import LoopProgram
 from pyro_ksd.models.programs.validation import check_program
@@ -80,6 +81,8 @@ def _converted(model: Any, sequences: Sequences, parameters: Mapping[str, Tensor
         raise ValueError(f"parameters: expected a Pyro program to pass them to, found {found}, which has its own")
     if isinstance(model, SequenceModel):
         return model
+    if isinstance(model, DiscreteHMM):
+        return DiscreteHMMModel(model, sequences.alphabet_size)
     if isinstance(model, Distribution):
         return TorchDistributionModel(model, sequences.alphabet_size)
     if not callable(model):

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyro
 import pytest
 import torch
 from example_models import Unsampled, walk
 
+from pyro_ksd import ksd_check
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
+from pyro_ksd.models import LoopProgram, with_sampler
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import ZanellaOperator
@@ -41,6 +44,29 @@ def test_one_view_is_the_plain_test_of_the_paper() -> None:
     assert found.p_value_overall == pytest.approx(float(found.p_value[0]))
     expected = (1 + int((found.null.statistic >= found.statistic).sum())) / 51
     assert found.p_value_overall == pytest.approx(expected)
+
+
+def test_auto_is_wild_for_a_loop_that_branches_on_its_symbols() -> None:
+    def branching() -> None:
+        t, stop, probs = 0, False, torch.tensor([0.5, 0.5])
+        while not stop:
+            x = pyro.sample(f"x_{t}", pyro.distributions.Categorical(probs))
+            probs = torch.tensor([0.9, 0.1]) if x == 1 else torch.tensor([0.4, 0.6])
+            stop = bool(pyro.sample(f"stop_{t}", pyro.distributions.Bernoulli(0.4)))
+            t += 1
+
+    sequences = Sequences.of([[0, 1], [1], [1, 0, 0], [0]] * 3, 2)
+    with pytest.warns(UserWarning, match="cannot be vectorized"):
+        check = ksd_check(branching, sequences, num_bootstrap=5, progress=False)
+    assert check["ksd"].attrs["kind"] == "wild"
+    model = LoopProgram(branching, 2)
+    assert not model.is_costly
+    with pytest.warns(UserWarning, match="cannot be vectorized"):
+        found = goodness_of_fit(with_sampler(model, model.draw), sequences, default_views()[:1], num_bootstrap=5)
+    assert found.kind == "wild"
+    assert model.is_costly
+    asked = goodness_of_fit(model, sequences, default_views()[:1], bootstrap="parametric", num_bootstrap=2)
+    assert asked.kind == "parametric"
 
 
 def test_auto_is_parametric_for_few_sequences_of_a_model_that_can_be_sampled() -> None:

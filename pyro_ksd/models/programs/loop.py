@@ -97,6 +97,11 @@ class LoopProgram(ChunkedModel):
         self._scoring = LoopScoring(self._program, alphabet_size, self._names)
 
     @property
+    def is_costly(self) -> bool:
+        """Whether the program was found to branch on its symbols."""
+        return not self._scoring.vectorizes
+
+    @property
     def defines_lengths(self) -> bool:
         """A program that makes sequences says when they end."""
         return True

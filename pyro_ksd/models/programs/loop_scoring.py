@@ -32,6 +32,7 @@ class LoopScoring:
     :param program: a callable without arguments.
     :param alphabet_size: the number of symbols ``S``.
     :param names: the names of the sites of symbols and stops.
+    :ivar vectorizes: whether sequences run at once, as far as the runs have shown.
     """
 
     def __init__(self, program: Callable[[], Any], alphabet_size: int, names: SiteNames) -> None:
@@ -40,7 +41,7 @@ class LoopScoring:
         self._names = names
         self._dtypes: dict[str, torch.dtype] = {}
         self._ends_anyway: dict[int, bool] = {}  # by length, for programs that are vectorized
-        self._vectorizes = True
+        self.vectorizes = True
 
     def of_one_length(self, tokens: Tensor) -> Tensor:
         """``log p``, double ``[B]``, of sequences of one length, long ``[B, l]``."""
@@ -48,7 +49,7 @@ class LoopScoring:
         expected = None
         if length not in self._ends_anyway:
             expected = self._first_look(tokens[0])
-        if not self._vectorizes or length not in self._ends_anyway:
+        if not self.vectorizes or length not in self._ends_anyway:
             return self._one_by_one(tokens)
         try:
             values = self._vectorized(tokens)
@@ -64,7 +65,7 @@ class LoopScoring:
         return values
 
     def _give_up(self, reason: str) -> None:
-        self._vectorizes = False
+        self.vectorizes = False
         warnings.warn(
             f"the program cannot be vectorized ({reason.splitlines()[0]}); from now on it runs once a sequence, which "
             "is far slower. To vectorize it, use tensors in place of control flow that depends on the symbols: "

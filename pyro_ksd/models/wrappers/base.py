@@ -40,6 +40,10 @@ class ModelWrapper(SequenceModel):
     def can_draw(self) -> bool:
         return self.model.can_draw
 
+    @property
+    def is_costly(self) -> bool:
+        return self.model.is_costly
+
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         return self.model.draw(num_sequences, generator)
 

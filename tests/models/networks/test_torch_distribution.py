@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own distribution over padded sequences."""
+"""Distributions of torch and Pyro over sequences."""
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise, product
 from typing import Any
 
 import pyro.distributions as dist
@@ -15,6 +17,7 @@ from torch.distributions import constraints
 
 from pyro_ksd import Sequences, ksd_check
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.networks.torch_distribution import TorchDistributionModel
 
 DATA = CHAIN.draw(25, torch.Generator().manual_seed(1))
@@ -97,3 +100,48 @@ def test_log_prob_must_give_one_value_for_each_sequence() -> None:
         ValueError, match=r"log_prob: expected \[25\] values for 25 padded sequences \[25, \d+\], found"
     ):
         TorchDistributionModel(Wrong(), SIZE).log_joint(DATA)
+
+
+START = torch.tensor([0.6, 0.4], dtype=torch.double)
+HIDDEN = torch.tensor([[0.9, 0.1], [0.2, 0.8]], dtype=torch.double)
+EMISSION = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], dtype=torch.double)
+
+
+def discrete_hmm(emission: Tensor = EMISSION) -> Any:
+    return dist.DiscreteHMM(START.log(), HIDDEN.log(), dist.Categorical(emission))
+
+
+def log_hmm(x: list[Any]) -> float:
+    """Moves before each symbol, also the first, as Pyro's distribution does; the states are summed out."""
+    total = 0.0
+    for path in product(range(2), repeat=len(x) + 1):
+        moves = [float(HIDDEN[a, b]) for a, b in pairwise(path)]
+        total += (
+            float(START[path[0]])
+            * math.prod(moves)
+            * math.prod(float(EMISSION[z, a]) for z, a in zip(path[1:], x, strict=True))
+        )
+    return math.log(total)
+
+
+def test_a_discrete_hmm_passed_as_it_is() -> None:
+    data = Sequences.of([[0, 1, 2, 2], [2], [1, 0], [0, 0, 0, 1, 2], [2, 1]], SIZE)
+    model = as_model(discrete_hmm(), data)
+    assert model.log_joint(data).tolist() == pytest.approx([log_hmm(x) for x in data.to_lists()], abs=1e-10)
+    assert model.log_joint(Sequences.of([[], [1]], SIZE))[0] == -torch.inf
+    with pytest.warns(UserWarning, match="the model gives no probability to lengths"):
+        check = ksd_check(discrete_hmm(), data, num_bootstrap=5, progress=False)
+    assert check["ksd"].attrs["edits"] == "substitution"
+
+
+def test_a_discrete_hmm_that_does_not_fit() -> None:
+    data = Sequences.of([[0, 1, 2, 2], [2], [1, 0]], SIZE)
+    with pytest.raises(ValueError, match="found a distribution of 4 symbols, but the alphabet of the data has 3"):
+        as_model(discrete_hmm(torch.ones(2, 4).double() / 4), data)
+    with pytest.raises(ValueError, match=r"expected one DiscreteHMM of single symbols.*observation_dist Normal"):
+        as_model(dist.DiscreteHMM(START.log(), HIDDEN.log(), dist.Normal(START, 1.0)), data)
+    with pytest.raises(ValueError, match=r"found batch_shape \[3\]"):
+        as_model(dist.DiscreteHMM(START.log().expand(3, 2), HIDDEN.log(), dist.Categorical(EMISSION)), data)
+    steps = HIDDEN.log().expand(4, 2, 2)
+    with pytest.raises(ValueError, match=r"the DiscreteHMM fails on sequences of 2 symbols.*of that length"):
+        as_model(dist.DiscreteHMM(START.log(), steps, dist.Categorical(EMISSION)), data).log_joint(data)
