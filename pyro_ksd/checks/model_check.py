@@ -130,7 +130,7 @@ def ksd_check(
     lengths = has_length_distribution(ready, sequences, log_joint)
     if not lengths and last is None and neighborhood is None and (message := unnamed_end(sequences)):
         raise ValueError(message)
-    chosen = chosen_views(views, neighborhood, balancing, [ready], lengths=lengths)
+    chosen = chosen_views(views, neighborhood, balancing, [ready], sequences, lengths=lengths)
     if not lengths:
         check_keeps_length(chosen, sequences[:10])
         ready = GivenLengths(ready)

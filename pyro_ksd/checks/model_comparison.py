@@ -130,7 +130,9 @@ def ksd_compare(
             raise ValueError(message)
     subject = f"{', '.join(f'model {name!r}' for name in without_lengths)}: "
     suited = list(ready.values())
-    chosen = chosen_views(views, neighborhood, balancing, suited, lengths=not without_lengths, subject=subject)
+    chosen = chosen_views(
+        views, neighborhood, balancing, suited, sequences, lengths=not without_lengths, subject=subject
+    )
     _check_views(chosen)
     if without_lengths:
         with _named(without_lengths[0]):

@@ -7,10 +7,12 @@ import re
 import warnings
 from collections.abc import Sequence
 
+from pyro_ksd.checks.large_alphabets import affordable
 from pyro_ksd.common.option_checks import check_instance, found
-from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions, check_neighborhood
+from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions, check_neighborhood, zs
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.wrappers.ended import ENDED_EDITS
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing, as_balancing
 from pyro_ksd.stein.views import View, default_views
@@ -30,6 +32,7 @@ def chosen_views(
     neighborhood: Neighborhood | None,
     balancing: str | Balancing | None,
     models: Sequence[SequenceModel],
+    sequences: Sequences,
     *,
     lengths: bool,
     subject: str = "",
@@ -37,6 +40,7 @@ def chosen_views(
     """The views to look at; of the default ones, those that names ask for.
 
     :param models: to be looked at; where no neighborhood is passed, the edits that suit them are taken.
+    :param sequences: the data; a large alphabet makes so many edits that only some of them are taken.
     :param lengths: whether all models give probabilities to lengths; others are checked with substitutions only.
     :param subject: which models do not, to begin a warning with.
     """
@@ -52,13 +56,9 @@ def chosen_views(
         if neighborhood is not None or balancing is not None:
             raise ValueError("neighborhood= and balancing= belong to the default views; state them in your own views")
         return own
-    around = _suited(models) if neighborhood is None else neighborhood
-    if not lengths and around is None:
-        warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=3)
-        around = Substitutions()
-    elif not lengths and neighborhood is None and all(model.end is not None for model in models):
-        warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=3)
-        around = BeforeEnd(Substitutions())
+    around = neighborhood
+    if around is None:
+        around = _default_edits(models, sequences, lengths=lengths, subject=subject)
     default = {view.name: view for view in default_views(around, "barker" if balancing is None else balancing)}
     if not lengths:
         del default["length"]
@@ -86,6 +86,20 @@ def _check_asked(views: object) -> None:
     names = [view.name if isinstance(view, View) else view for view in views]
     if len(set(names)) < len(names):
         raise ValueError(f"views: expected distinct names, found {names}")
+
+
+def _default_edits(
+    models: Sequence[SequenceModel], sequences: Sequences, *, lengths: bool, subject: str
+) -> Neighborhood:
+    """The edits for models, where the user states none."""
+    suited = _suited(models)
+    if suited is not None and suited is not ENDED_EDITS:
+        return suited
+    around = zs() if suited is None else suited
+    if not lengths:
+        warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=4)
+        around = Substitutions() if suited is None else BeforeEnd(Substitutions())
+    return affordable(around, models, sequences, lengths=lengths)
 
 
 def _suited(models: Sequence[SequenceModel]) -> Neighborhood | None:

@@ -7,11 +7,12 @@ from pyro_ksd.edits.neighborhoods import (
     DoubleSubstitutions,
     InsertionsDeletions,
     Neighborhood,
+    RandomReplacements,
     Substitutions,
     Union,
     zs,
 )
-from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs
+from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs, sparse_zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.symmetry import check_symmetric, is_connected
 
@@ -24,10 +25,12 @@ __all__ = [
     "Neighborhood",
     "PrefixInsertionsDeletions",
     "PrefixSubstitutions",
+    "RandomReplacements",
     "Substitutions",
     "Union",
     "check_symmetric",
     "is_connected",
     "prefix_zs",
+    "sparse_zs",
     "zs",
 ]

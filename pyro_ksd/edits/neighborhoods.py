@@ -17,7 +17,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.option_checks import check_function, check_instance, found, is_count
+from pyro_ksd.common.option_checks import check_function, check_instance, check_number, check_seed, found, is_count
 from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.argument_checks import check_sequences
@@ -67,6 +67,34 @@ class Neighborhood(ABC):
         return Union((self, other))
 
 
+@dataclass(frozen=True)
+class RandomReplacements:
+    """For large alphabets: each symbol may be replaced by ``count`` others, chosen at random once and for all.
+
+    Symbols replace each other if their distance on the ring of codes is one of some random steps, so that the relation
+    is symmetric and takes no memory.
+
+    :param count: about how many symbols may replace each symbol.
+    :param seed: of the random steps.
+
+    >>> RandomReplacements(4).steps(1000) == RandomReplacements(4).steps(1000)
+    True
+    """
+
+    count: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_number("count", self.count, least=1)
+        check_seed(self.seed)
+
+    def steps(self, size: int) -> list[int]:
+        """The steps ``1 .. size-1`` on the ring of codes, with each step also the one back."""
+        generator = torch.Generator().manual_seed(self.seed)
+        half = (torch.randperm(size // 2, generator=generator) + 1)[: (self.count + 1) // 2].tolist()
+        return sorted({*half, *(size - step for step in half)} - {size})
+
+
 @dataclass(frozen=True, eq=False)
 class Substitutions(Neighborhood):
     """Replaces one symbol by another (ZS′).
@@ -75,14 +103,14 @@ class Substitutions(Neighborhood):
 
     :param locations: how many locations from the end may change (``J``); ``None`` for all.
     :param symbols: which symbols may replace which: ``None`` for any, a radius ``d`` for the symbols at distance up to
-        ``d`` on the ring of codes, or a symmetric boolean ``[S, S]`` matrix.
+        ``d`` on the ring of codes, a symmetric boolean ``[S, S]`` matrix, or :class:`RandomReplacements`.
 
     >>> Substitutions(locations=1).edits(Sequences.of(["ab", "b"])).apply(Sequences.of(["ab", "b"])).to_lists()
     [['a', 'a'], ['a']]
     """
 
     locations: int | None = None
-    symbols: int | Tensor | None = None
+    symbols: int | Tensor | RandomReplacements | None = None
 
     def __post_init__(self) -> None:
         check_locations(self.locations)
@@ -178,7 +206,7 @@ class DoubleSubstitutions(Neighborhood):
     """
 
     locations: int | None = None
-    symbols: int | Tensor | None = None
+    symbols: int | Tensor | RandomReplacements | None = None
 
     def __post_init__(self) -> None:
         check_locations(self.locations)
@@ -387,7 +415,7 @@ class BeforeEnd(Neighborhood):
 
 def zs(
     locations: int | None = None,
-    symbols: int | Tensor | None = None,
+    symbols: int | Tensor | RandomReplacements | None = None,
     insertable: Iterable[Hashable] | None = None,
 ) -> Neighborhood:
     """Substitutions, insertions and deletions (ZS, the paper's main neighborhood).
@@ -403,7 +431,7 @@ def zs(
     return Substitutions(locations, symbols) | InsertionsDeletions(locations, insertable)
 
 
-def replacements(symbols: int | Tensor | None, here: Tensor, size: int) -> tuple[Tensor, Tensor]:
+def replacements(symbols: int | Tensor | RandomReplacements | None, here: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Which symbols may replace each of the given ones.
 
     :param symbols: see :class:`Substitutions`.
@@ -422,17 +450,19 @@ def replacements(symbols: int | Tensor | None, here: Tensor, size: int) -> tuple
     return index.reshape(-1), symbol.view(-1)
 
 
-def _num_replacements(symbols: int | Tensor | None, size: int) -> int:
+def _num_replacements(symbols: int | Tensor | RandomReplacements | None, size: int) -> int:
     """The largest number of replacements that a symbol has."""
     if isinstance(symbols, Tensor):
         return int(_checked_relation(symbols, size).sum(1).max())
     return len(_ring_steps(symbols, size))
 
 
-def _ring_steps(radius: int | None, size: int) -> list[int]:
-    """The steps ``1 .. size-1`` on the ring of codes that lead at most ``radius`` away, or anywhere."""
+def _ring_steps(radius: int | RandomReplacements | None, size: int) -> list[int]:
+    """The steps ``1 .. size-1`` on the ring of codes: at most ``radius`` away, some of them, or all."""
     if radius is None:
         return list(range(1, size))
+    if isinstance(radius, RandomReplacements):
+        return radius.steps(size)
     return [step for step in range(1, size) if min(step, size - step) <= radius]
 
 
@@ -471,7 +501,7 @@ def check_locations(locations: int | None) -> None:
 
 def _check_symbols(symbols: object) -> None:
     """Checks which symbols may replace which, as far as it does not depend on the alphabet."""
-    if symbols is None or is_count(symbols):
+    if symbols is None or is_count(symbols) or isinstance(symbols, RandomReplacements):
         return
     if not isinstance(symbols, Tensor) or not symbols.is_cpu:
         raise ValueError(

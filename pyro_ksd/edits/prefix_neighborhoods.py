@@ -18,7 +18,14 @@ from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_function, check_number
 from pyro_ksd.common.tensor_checks import shown
-from pyro_ksd.edits.neighborhoods import Neighborhood, check_locations, permitted, reach
+from pyro_ksd.edits.neighborhoods import (
+    Neighborhood,
+    RandomReplacements,
+    Substitutions,
+    check_locations,
+    permitted,
+    reach,
+)
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
@@ -147,6 +154,29 @@ class PrefixInsertionsDeletions(_PrefixNeighborhood):
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
         return reach(width + 1, self.locations) * self.top + reach(width, self.locations)
+
+
+def sparse_zs(codes: Tensor, replacements: int, seed: int = 0) -> Neighborhood:
+    """A few substitutions, insertions and deletions, for large alphabets.
+
+    :param codes: long ``[K]``, the codes of the symbols that may come and go. To choose them by the data that are
+        checked would make a true model look wrong.
+    :param replacements: about how many symbols may replace each symbol, see
+        :class:`~pyro_ksd.edits.RandomReplacements`.
+    :param seed: of the choice of replacements.
+
+    >>> data = Sequences.of([[5, 90]], alphabet=100)
+    >>> sparse_zs(torch.tensor([3, 5]), replacements=2).edits(data).apply(data).to_lists()[:4]
+    [[3, 5, 90], [5, 3, 90], [5, 5, 90], [5, 90, 3]]
+    """
+    if not isinstance(codes, Tensor) or codes.dtype != torch.long or codes.ndim != 1 or not len(codes):
+        raise ValueError(f"codes: expected a long tensor [K] of distinct codes, found {shown(codes)}")
+
+    def always(sequences: Sequences, top: int) -> Tensor:
+        return codes.expand(len(sequences), sequences.width + 1, -1)
+
+    coming_and_going = PrefixInsertionsDeletions(always, len(codes))
+    return coming_and_going | Substitutions(symbols=RandomReplacements(replacements, seed))
 
 
 def prefix_zs(candidates: Candidates, top: int, locations: int | None = None) -> Neighborhood:

@@ -24,6 +24,7 @@ from pyro_ksd.edits.neighborhoods import (
     InsertionsDeletions,
     ModelsUnion,
     Neighborhood,
+    RandomReplacements,
     Substitutions,
     Union,
     replacements,
@@ -434,3 +435,29 @@ def test_stein_identity_with_the_edits_of_others_for_a_model_that_holds_everythi
     union = ModelsUnion(parts)
     chosen = ZanellaOperator(union) if operator == "zanella" else TailBlockOperator("barker", union.tail)
     assert largest_mean(Table(space(3, 3), 3), chosen) < 1e-12
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 11, 500])
+@pytest.mark.parametrize("count", [1, 2, 5, 64, 1000])
+def test_random_replacements_are_symmetric_and_as_many_as_asked(size: int, count: int) -> None:
+    steps = RandomReplacements(count, seed=3).steps(size)
+    assert all(0 < step < size for step in steps)
+    assert {size - step for step in steps} == set(steps)
+    wanted = min(count + count % 2, size - 1)
+    assert wanted - 1 <= len(steps) <= wanted  # the step to the opposite symbol is its own way back
+    assert steps == RandomReplacements(count, seed=3).steps(size)
+
+
+def test_random_replacements_depend_on_the_seed_and_on_nothing_else() -> None:
+    assert RandomReplacements(8, seed=1).steps(1000) != RandomReplacements(8, seed=2).steps(1000)
+    data = Sequences.of([[5, 90], [7]], alphabet=100)
+    around = Substitutions(symbols=RandomReplacements(6))
+    check_symmetric(around, data)
+    assert len(around.edits(data)) == 18
+    assert around.edit_bound(2, 100) == 12
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, "3", None])
+def test_wrong_numbers_of_replacements(count: Any) -> None:
+    with pytest.raises(ValueError, match="count: expected an integer of at least 1"):
+        RandomReplacements(count)

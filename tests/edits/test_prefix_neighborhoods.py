@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
-from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs
+from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs, sparse_zs
 from pyro_ksd.edits.symmetry import check_symmetric
 from pyro_ksd.sequences.container import Sequences
 
@@ -157,3 +157,25 @@ def test_candidates_of_the_wrong_shape(codes: Tensor, found: str) -> None:
     for neighborhood in (PrefixSubstitutions(lambda x, top: codes, 3), prefix_zs(lambda x, top: codes, 3)):
         with pytest.raises(ValueError, match=re.escape(message)):
             neighborhood.edits(Sequences.of([[0, 1], [2]], SIZE))
+
+
+def test_few_edits_of_a_large_alphabet() -> None:
+    codes = torch.tensor([3, 5, 7])
+    around = sparse_zs(codes, replacements=4)
+    data = Sequences.of([[5, 90], [7], [], [40, 41]], alphabet=100)
+    check_symmetric(around, data)
+    edits = around.edits(data)
+    coming = [y for y, x in zip(edits.apply(data).to_lists(), edits.owner.tolist(), strict=True) if x == 2]
+    assert coming == [[3], [5], [7]]
+    going = [y for y, x in zip(edits.apply(data).to_lists(), edits.owner.tolist(), strict=True) if x == 1 and not y]
+    assert going == [[]]
+    assert len([1 for owner in edits.owner.tolist() if owner == 3]) == 3 * 3 + 2 * 4  # nothing of it may go
+    tail = around.tail.edits(data)
+    assert len(tail.blocks) == 3
+    assert [len(block) for block in tail.blocks] == [2, 12, 1]  # only 7 may be replaced or go
+
+
+@pytest.mark.parametrize("codes", [None, [1, 2], torch.tensor([0.5]), torch.tensor([[1]]), torch.tensor([]).long()])
+def test_wrong_codes(codes: Any) -> None:
+    with pytest.raises(ValueError, match=r"codes: expected a long tensor \[K\] of distinct codes, found"):
+        sparse_zs(codes, 3)

@@ -13,7 +13,9 @@ from pyro_ksd.models.model_batch import ModelBatch
 from pyro_ksd.models.wrappers.constrained import ConstrainedModel, stays_inside
 from pyro_ksd.sequences.container import Sequences
 
-_EDITS = BeforeEnd(zs())  # the same for all models, so that several of them share their edits
+ENDED_EDITS = BeforeEnd(zs())
+"""The edits of all sequences that end with a symbol; one object, so that several models share them."""
+
 _LEAST = 5  # sequences from which on a common last symbol is no coincidence
 
 
@@ -66,7 +68,7 @@ class EndedModel(ConstrainedModel):
 
     @property
     def default_neighborhood(self) -> Neighborhood:
-        return _EDITS
+        return ENDED_EDITS
 
     def check_data(self, sequences: Sequences) -> None:
         """Checks that all data have come to an end.
