@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pyro.nn import PyroModule
 from torch import Tensor
 
 _OURS = __name__.partition(".")[0]
+_SHAPES = re.compile(r"\s*Trace Shapes:")  # Pyro adds them to every error that passes a trace
 
 
 @contextmanager
@@ -21,7 +23,7 @@ def called_with(
 ) -> Iterator[None]:
     """Says of an error inside a program what the program was called with, and what may be wrong.
 
-    Errors that this package raises while the program runs pass as they are.
+    Errors that this package raises while the program runs keep their message.
 
     :param arguments: the sequences ``[N, T]``, and perhaps their lengths; nothing for a program without arguments.
     :param longest: the length of the longest sequence of the data; ``None`` if sequences of the data were passed.
@@ -30,7 +32,7 @@ def called_with(
         yield
     except Exception as error:
         if is_ours(error):
-            raise
+            raise ValueError(_SHAPES.split(str(error))[0]) from error.__cause__
         first_line = next(iter(str(error).splitlines()), "")
         parts = [f"the program failed with {type(error).__name__}: {first_line}"]
         if arguments:

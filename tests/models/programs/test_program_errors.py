@@ -57,7 +57,13 @@ def test_advice() -> None:
     assert "AutoregressiveModel" not in message(PyroModule(), KeyError(), TOKENS)
 
 
-def test_errors_of_this_package_pass_as_they_are() -> None:
+def test_errors_of_this_package_keep_their_message() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        pyro.sample("v", dist.Normal(0.0, 1.0))
+        pyro.param("w", lambda: torch.rand(2))
+
+    with pytest.raises(ValueError, match=r"or pass parameters=\{'w': value\}$"):
+        as_model(program, DATA)
     with pytest.raises(ValueError, match="locations: expected None") as caught, called_with(len, (), 4):
         zs(locations=0)
     assert is_ours(caught.value)
