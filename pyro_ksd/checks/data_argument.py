@@ -26,4 +26,5 @@ def as_sequences(data: Any, model: Any) -> Sequences:
         )
     if not isinstance(model, SequenceModel) or not isinstance(found.alphabet, int):
         return found
-    return Sequences.of(data, model.alphabet_size)
+    # The data may be iterators, which cannot be read again.
+    return Sequences(found.tokens, found.lengths, model.alphabet_size)

@@ -31,6 +31,15 @@ def test_integers_are_codes_of_the_models_symbols() -> None:
     assert as_sequences([[0, 1], [1]], lambda x: None).alphabet == 2  # a program does not know
 
 
+def test_data_may_be_iterators() -> None:
+    rows = [[0, 1], [1]]
+    for data in ((row for row in rows), map(iter, rows), [iter(row) for row in rows]):
+        found = as_sequences(data, walk())
+        assert (found.alphabet, found.to_lists()) == (5, rows)
+    with pytest.raises(ValueError, match="sequence 1, position 0: found the symbol 5, expected one of the"):
+        as_sequences((iter(row) for row in ([0], [5])), walk())
+
+
 def test_names_and_sequences_stay_as_they_are() -> None:
     assert as_sequences(["ba", "a"], walk()).alphabet == ("a", "b")
     own = Sequences.of([[0, 1]], 7)
