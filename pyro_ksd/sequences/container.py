@@ -10,8 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyro_ksd.sequences.alphabets import Alphabet, as_alphabet, check_alphabet, shown_alphabet, unknown_symbol
-from pyro_ksd.sequences.array_reading import check_lengths, first_place
+from pyro_ksd.common.option_checks import check_instance, found
+from pyro_ksd.common.tensor_checks import shown
+from pyro_ksd.sequences.alphabets import Alphabet, as_alphabet, shown_alphabet, unknown_symbol
+from pyro_ksd.sequences.array_reading import as_rows, check_lengths, check_pad, first_place, wrong_rows
 from pyro_ksd.sequences.frame_reading import coded_log
 from pyro_ksd.sequences.reading import coded
 
@@ -41,17 +43,17 @@ class Sequences:
     alphabet: Alphabet
 
     def __post_init__(self) -> None:
-        check_alphabet(self.alphabet)
+        object.__setattr__(self, "alphabet", as_alphabet(self.alphabet))
         for name, tensor, dims in (("tokens", self.tokens, 2), ("lengths", self.lengths, 1)):
             if not isinstance(tensor, Tensor) or tensor.dtype != torch.long or tensor.ndim != dims:
-                found = f"{tensor.dtype} {list(tensor.shape)}" if isinstance(tensor, Tensor) else type(tensor).__name__
                 raise ValueError(
-                    f"{name}: expected a long tensor with {dims} dimension(s), found {found}; "
+                    f"{name}: expected a long tensor with {dims} dimension(s), found {shown(tensor)}; "
                     "use Sequences.of(...) to convert other data"
                 )
             if not tensor.is_cpu:
-                found = f"one on {tensor.device}"
-                raise ValueError(f"{name}: expected a tensor on the CPU, found {found}; pass {name}.cpu()")
+                raise ValueError(
+                    f"{name}: expected a tensor on the CPU, found one on {tensor.device}; pass {name}.cpu()"
+                )
         if len(self.tokens) != len(self.lengths):
             raise ValueError(
                 f"expected one length for each of the {len(self.tokens)} rows of tokens, found {len(self.lengths)}"
@@ -62,7 +64,7 @@ class Sequences:
         if bad.any():
             row, position = first_place(bad)
             if position < self.lengths[row]:
-                raise unknown_symbol(row, position, int(self.tokens[row, position]), self.alphabet)
+                raise unknown_symbol(row, position, int(self.tokens[row, position]), self.alphabet, "tokens")
         if (self.tokens.ne(0) & ~self.mask).any():
             row, position = first_place(self.tokens.ne(0) & ~self.mask)
             raise ValueError(
@@ -107,10 +109,7 @@ class Sequences:
         [[0, 1, 1], [1]]
         """
         if isinstance(data, Sequences):
-            if alphabet is not None and as_alphabet(alphabet) != data.alphabet:
-                raise ValueError(f"the data already has the alphabet {data.alphabet}, found another one: {alphabet}")
-            if sep is not None:
-                raise ValueError("sep: expected strings to split, found Sequences; pass the strings themselves")
+            _check_unread(data, alphabet, sep, lengths, pad)
             return data
         return cls(*coded(data, alphabet, sep, lengths, pad))
 
@@ -155,17 +154,19 @@ class Sequences:
         return cls(*coded_log(frame, by, symbol, order_by, known))
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(str, self[:3].to_lists()))
-        return f"Sequences({len(self)} over {shown_alphabet(self.alphabet)}: {shown}{', ...' if len(self) > 3 else ''})"
+        first = ", ".join(map(str, self[:3].to_lists()))
+        return f"Sequences({len(self)} over {shown_alphabet(self.alphabet)}: {first}{', ...' if len(self) > 3 else ''})"
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def __getitem__(self, rows: slice | Tensor | Sequence[int]) -> Sequences:
         """The sequences of the given rows (a slice, a list of indices, an index or boolean tensor)."""
-        if isinstance(rows, int):
-            raise ValueError(f"expected several rows, found the single index {rows}; use data[{rows}:{rows + 1}]")
-        return self.derived(self.tokens[rows], self.lengths[rows])
+        chosen = as_rows(rows, len(self))
+        try:
+            return self.derived(self.tokens[chosen], self.lengths[chosen])
+        except (IndexError, TypeError, ValueError) as error:  # rows that do not exist, or a mask of another length
+            raise wrong_rows(rows, len(self)) from error
 
     def derived(self, tokens: Tensor, lengths: Tensor) -> Sequences:
         """Sequences over the same alphabet, from tensors made of valid ones: they are not checked again."""
@@ -186,9 +187,9 @@ class Sequences:
         [['a', 'c'], ['b']]
         """
         symbols = as_alphabet(alphabet)
-        found = symbols if isinstance(symbols, int) else len(symbols)
-        if found != self.alphabet_size:
-            raise ValueError(f"expected an alphabet of {self.alphabet_size} symbols, found one of {found}")
+        size = symbols if isinstance(symbols, int) else len(symbols)
+        if size != self.alphabet_size:
+            raise ValueError(f"expected an alphabet of {self.alphabet_size} symbols, found one of {size}")
         return Sequences(self.tokens, self.lengths, symbols)
 
     @property
@@ -213,14 +214,16 @@ class Sequences:
 
     def encode(self, symbols: Iterable[Hashable]) -> list[int]:
         """The codes of symbols of the alphabet."""
+        check_instance("symbols", symbols, Iterable, "a list of symbols")
         codes = {symbol: code for code, symbol in enumerate(self.symbols)}
-        found = list(symbols)
-        for symbol in found:
-            if symbol not in codes:
+        passed = list(symbols)
+        for symbol in passed:
+            if not isinstance(symbol, Hashable) or symbol not in codes:
                 raise ValueError(
-                    f"found the symbol {symbol!r}, expected one of the alphabet {shown_alphabet(self.alphabet)}"
+                    f"found the symbol {symbol!r}, expected one of the alphabet {shown_alphabet(self.alphabet)}; fix "
+                    "the symbols, or state the alphabet in Sequences.of(data, alphabet=...)"
                 )
-        return [codes[symbol] for symbol in found]
+        return [codes[symbol] for symbol in passed]
 
     def to_lists(self) -> list[list[Hashable]]:
         """The sequences as lists of their symbols, the inverse of :meth:`of`."""
@@ -230,15 +233,32 @@ class Sequences:
 
     def padded(self, pad: int) -> Tensor:
         """``tokens`` with another padding value: long ``[N, T]``."""
-        return self.tokens.masked_fill(~self.mask, pad)
+        return self.tokens.masked_fill(~self.mask, check_pad(pad))
 
     @staticmethod
     def cat(parts: Sequence[Sequences]) -> Sequences:
         """The sequences of all parts in one data set; the parts share an alphabet."""
+        several = isinstance(parts, list | tuple) and len(parts) > 0
+        if not several or not all(isinstance(part, Sequences) for part in parts):
+            raise ValueError(f"parts: expected a list of Sequences, at least one, found {found(parts)}")
         if any(part.alphabet != parts[0].alphabet for part in parts):
             raise ValueError(
-                f"expected one alphabet, found {sorted({shown_alphabet(part.alphabet) for part in parts})}"
+                f"parts: expected one alphabet, found {sorted({shown_alphabet(part.alphabet) for part in parts})}"
             )
         width = max(part.width for part in parts)
         tokens = [torch.nn.functional.pad(part.tokens, (0, width - part.width)) for part in parts]
         return parts[0].derived(torch.cat(tokens), torch.cat([part.lengths for part in parts]))
+
+
+def _check_unread(data: Sequences, alphabet: int | Iterable[Hashable] | None, sep: Any, lengths: Any, pad: Any) -> None:
+    """Checks that no option says how to read sequences that have been read already."""
+    if alphabet is not None and as_alphabet(alphabet) != data.alphabet:
+        raise ValueError(
+            f"alphabet: expected that of the data, {shown_alphabet(data.alphabet)}, found {found(alphabet)}; leave it "
+            "out, or see Sequences.over for other names of the same symbols"
+        )
+    if sep is not None:
+        raise ValueError("sep: expected strings to split, found Sequences; pass the strings themselves")
+    for name, option in (("lengths", lengths), ("pad", pad)):
+        if option is not None:
+            raise ValueError(f"{name}: expected a padded array beside it, found Sequences; leave it out")

@@ -44,7 +44,11 @@ def coded(data: Any, alphabet: int | Iterable[Hashable] | None, sep: str | None,
             "one sequence a row, one symbol a column"
         )
     if is_padded:
-        raise ValueError("lengths= and pad= belong to padded arrays; a list of sequences needs neither")
+        name = "pad" if lengths is None else "lengths"
+        raise ValueError(
+            f"{name}: expected a padded array beside it, found a list of sequences, which needs neither lengths= nor "
+            "pad=; leave it out"
+        )
     rows = list(data) if array is None else array.tolist()
     if sep is not None:
         rows = split_rows(rows, sep, known)

@@ -46,6 +46,8 @@ def _symbols(row: Any, index: int) -> list[Any]:
     if isinstance(row, Tensor | np.ndarray):
         if row.ndim != 1:
             raise ValueError(f"sequence {index}: expected one dimension, found shape {list(row.shape)}")
+        if isinstance(row, Tensor) and row.is_meta:
+            raise ValueError(f"sequence {index}: expected a tensor with values, found one on the device meta")
         return list(row.tolist())
     if isinstance(row, bytes) or not isinstance(row, Iterable):
         missing = row is None or (isinstance(row, float) and math.isnan(row))
@@ -82,8 +84,8 @@ def _infer_alphabet(rows: list[list[Any]]) -> Alphabet:
 def _code(symbol: Any, codes: dict[Hashable, int] | None, alphabet: Alphabet | None, row: int, position: int) -> Any:
     """The code of a symbol, or the symbol itself where no alphabet is known yet."""
     where = f"sequence {row}, position {position}"
-    if isinstance(symbol, float):
-        kind = "NaN" if math.isnan(symbol) else f"the float {symbol!r}"
+    if isinstance(symbol, float | complex):
+        kind = f"the {type(symbol).__name__} {symbol!r}" if symbol == symbol else "NaN"
         raise ValueError(f"{where}: found {kind}, expected a discrete symbol; use integers or strings")
     if symbol is None or isinstance(symbol, Tensor) or not isinstance(symbol, Hashable):
         raise ValueError(f"{where}: found {symbol!r}, expected a hashable symbol such as an integer or a string")

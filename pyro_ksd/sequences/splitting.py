@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from pyro_ksd.common.option_checks import check_seed, found, is_real
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -25,10 +26,11 @@ def split(data: Any, fraction: float = 0.5, *, seed: int = 0) -> tuple[Sequences
     (2, 3, True)
     """
     sequences = Sequences.of(data)
-    if not isinstance(fraction, int | float) or not 0 < round(fraction * len(sequences)) < len(sequences):
+    count = round(float(fraction) * len(sequences)) if is_real(fraction) and 0 < fraction < 1 else 0
+    if not 0 < count < len(sequences):
         raise ValueError(
-            f"fraction: expected a share that leaves sequences in both parts, found {fraction} of {len(sequences)}"
+            f"fraction: expected a share that leaves sequences in both parts, found {found(fraction)} of "
+            f"{len(sequences)}"
         )
-    count = round(fraction * len(sequences))
-    order = torch.randperm(len(sequences), generator=torch.Generator().manual_seed(seed))
+    order = torch.randperm(len(sequences), generator=torch.Generator().manual_seed(check_seed(seed)))
     return sequences[order[:count]], sequences[order[count:]]

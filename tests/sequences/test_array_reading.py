@@ -146,17 +146,17 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "too few lengths": (
         torch.tensor(FILLED),
         {"lengths": [2, 1]},
-        "lengths: expected 4 integers, one for each row, found torch.int64 of shape [2]",
+        "lengths: expected 4 integers, one for each row, found [2, 1]",
     ),
     "too many lengths, letters": (
         np.array(CELLS),
         {"lengths": [1] * 5},
-        "lengths: expected 4 integers, one for each row, found torch.int64 of shape [5]",
+        "lengths: expected 4 integers, one for each row, found [1, 1, 1, 1, 1]",
     ),
     "float lengths": (
         torch.tensor(FILLED),
         {"lengths": [2.0, 1.0, 0.0, 3.0]},
-        "lengths: expected 4 integers, one for each row, found torch.float64 of shape [4]",
+        "lengths: expected 4 integers, one for each row, found [2.0, 1.0, 0.0, 3.0]",
     ),
     "pad inside": (
         torch.tensor([[0, 1], [-1, 1]]),
@@ -193,7 +193,21 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "pad of another kind": (
         torch.tensor(FILLED),
         {"pad": "-"},
-        "pad: expected an integer for an integer array, found '-'",
+        "pad: expected an integer of 64 bits, as the codes are, found '-'",
+    ),
+    "pad too large": (torch.tensor(FILLED), {"pad": 2**70}, "pad: expected an integer of 64 bits"),
+    "lengths as text": (torch.tensor(FILLED), {"lengths": list("2103")}, "for each row, found ['2', '1', '0', '3']"),
+    "lengths of a meta tensor": (
+        torch.tensor(FILLED),
+        {"lengths": torch.ones(4, device="meta").long()},
+        "lengths: expected 4 integers, one for each row, found torch.int64 [4] on meta",
+    ),
+    "lengths of different depth": (np.array(CELLS), {"lengths": [[1], [1, 2], 3, 4]}, "lengths: expected 4 integers"),
+    "no values": (torch.empty(2, 2, device="meta"), {}, "data: expected a tensor with values, found one on the device"),
+    "dates": (
+        np.zeros((2, 3), dtype="datetime64[s]"),
+        {},
+        "data: expected an array of integers or strings, found datetime64[s] [2, 3]",
     ),
     "single column of strings": (
         np.array([["G"], ["AC"]]),
@@ -224,3 +238,9 @@ def test_mistakes_are_explained(mistake: str) -> None:
     data, options, message = MISTAKES[mistake]
     with pytest.raises(ValueError, match=re.escape(message)):
         Sequences.of(data, **options)
+
+
+def test_numbers_of_numpy_are_lengths_and_padding() -> None:
+    data = Sequences.of(np.array([[0, 1], [1, 9]]), 2, lengths=np.array([2, 1], dtype=np.uint8), pad=np.int16(9))
+    assert data.to_lists() == [[0, 1], [1]]
+    assert data.padded(np.int64(7)).tolist() == [[0, 1], [1, 7]]  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -44,10 +45,19 @@ def test_row_selection() -> None:
     assert data[[3, 0]].to_lists() == [LETTERS[3], LETTERS[0]]
     assert data[torch.tensor([3, 3])].to_lists() == [LETTERS[3]] * 2
     assert data[data.lengths > 1].to_lists() == [LETTERS[0], LETTERS[3]]
-    assert data[1:1].to_lists() == []
+    assert data[1:1].to_lists() == data[[]].to_lists() == []
+    assert data[-1:].to_lists() == data[[-1]].to_lists() == [LETTERS[-1]]
+    assert data[range(2)].to_lists() == LETTERS[:2]
+    assert data[np.array([3, 0], dtype=np.int16)].to_lists() == [LETTERS[3], LETTERS[0]]  # type: ignore[index]
+    for mask in (data.lengths.numpy() > 1, pd.Series(data.lengths.numpy() > 1), (data.lengths > 1).tolist()):
+        assert data[mask].to_lists() == [LETTERS[0], LETTERS[3]]  # type: ignore[index]
     assert data[[3]].alphabet == data.alphabet
     with pytest.raises(ValueError, match=re.escape("found the single index 2; use data[2:3]")):
         data[2]  # type: ignore[index]
+    message = "rows: expected a slice, row numbers from 0 to 3, or a boolean tensor [4], found "
+    for rows, words in (([4], "[4]"), (slice(None, None, -1), "slice(None, None, -1)"), (torch.tensor(1), "torch.int")):
+        with pytest.raises(ValueError, match=re.escape(message + words)):
+            data[rows]  # type: ignore[index]
 
 
 def test_cat() -> None:
@@ -79,7 +89,7 @@ TOKENS = torch.tensor([[0, 1], [1, 0]])
             "tokens: expected a long tensor with 2 dimension(s), found torch.float64 [2, 2]; use",
         ),
         (TOKENS[0], [2, 1], 2, "tokens: expected a long tensor with 2 dimension(s), found torch.int64 [2]"),
-        (TOKENS.tolist(), [2, 1], 2, "tokens: expected a long tensor with 2 dimension(s), found list"),
+        (TOKENS.tolist(), [2, 1], 2, "tokens: expected a long tensor with 2 dimension(s), found [[0, 1], [1, 0]]; use"),
         (TOKENS, [2], 2, "expected one length for each of the 2 rows of tokens, found 1"),
         (TOKENS, [2, -1], 2, "sequence 1: found the length -1, expected 0..2"),
         (TOKENS, [3, 1], 2, "sequence 0: found the length 3, expected 0..2"),
@@ -88,6 +98,9 @@ TOKENS = torch.tensor([[0, 1], [1, 0]])
         (TOKENS, [1, 1], 2, "sequence 0, position 1: found 1 after the end (length 1), expected the padding 0; use"),
         (5 * TOKENS, [1, 1], 2, "sequence 0, position 1: found 5 after the end (length 1), expected the padding 0"),
         (TOKENS, [2, 1], ("a", "a"), "alphabet: expected distinct symbols, found 'a' more than once"),
+        (TOKENS, [2, 1], None, "alphabet: expected a number of symbols or the symbols, found None"),
+        (TOKENS, [2, 1], True, "alphabet: expected a number of symbols or the symbols, found True"),
+        (TOKENS, [2, 1], 2**80, "alphabet: expected at most 9223372036854775807 symbols, found 1208925819614629174706"),
     ],
 )
 def test_the_class_itself_checks_its_fields(tokens: Any, lengths: list[int], alphabet: Any, message: str) -> None:
@@ -95,8 +108,14 @@ def test_the_class_itself_checks_its_fields(tokens: Any, lengths: list[int], alp
         Sequences(tokens, torch.tensor(lengths), alphabet)
 
 
+def test_the_class_itself_takes_any_form_of_alphabet() -> None:
+    for alphabet in (["a", "b"], "ab", np.array(["a", "b"])):
+        assert Sequences(TOKENS, torch.tensor([2, 1]), alphabet).alphabet == ("a", "b")
+    assert type(Sequences(TOKENS, torch.tensor([2, 1]), np.int64(2)).alphabet) is int  # type: ignore[arg-type]
+
+
 def test_lengths_are_a_long_tensor() -> None:
-    with pytest.raises(ValueError, match=re.escape("lengths: expected a long tensor with 1 dimension(s), found list")):
+    with pytest.raises(ValueError, match=re.escape("lengths: expected a long tensor with 1 dimension(s), found [2")):
         Sequences(TOKENS, [2, 1], 2)  # type: ignore[arg-type]
 
 
@@ -123,12 +142,22 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "another alphabet": (
         Sequences.of(["ab"]),
         {"alphabet": "abc"},
-        "the data already has the alphabet ('a', 'b'), found another one: abc",
+        "alphabet: expected that of the data, ('a', 'b'), found 'abc'; leave it out",
     ),
     "separator of sequences": (
         Sequences.of(["ab"]),
         {"sep": " "},
         "sep: expected strings to split, found Sequences; pass the strings themselves",
+    ),
+    "lengths of sequences": (
+        Sequences.of(["ab"]),
+        {"lengths": [1]},
+        "lengths: expected a padded array beside it, found Sequences; leave it out",
+    ),
+    "padding of sequences": (
+        Sequences.of(["ab"]),
+        {"pad": 0},
+        "pad: expected a padded array beside it, found Sequences; leave it out",
     ),
 }
 

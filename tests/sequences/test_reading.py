@@ -121,8 +121,8 @@ def test_round_trip_of_hashables(rows: list[list[tuple[int, str]]]) -> None:
 
 
 MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "pad for lists": ([[0, 1]], {"pad": -1}, "lengths= and pad= belong to padded arrays; a list of sequences needs"),
-    "lengths for lists": ([[0, 1]], {"lengths": [1]}, "lengths= and pad= belong to padded arrays"),
+    "pad for lists": ([[0, 1]], {"pad": -1}, "pad: expected a padded array beside it, found a list of sequences"),
+    "lengths for lists": ([[0, 1]], {"lengths": [1]}, "lengths: expected a padded array beside it, found a list of"),
     "single string": ("acgt", {}, "expected several sequences, found the single string 'acgt'; pass a list of strings"),
     "single bytes": (b"acgt", {}, "expected several sequences, found the single string b'acgt'"),
     "no container": (3, {}, "expected a list of sequences or a padded array, found int"),

@@ -68,6 +68,8 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         "sequence 1, position 1: found the symbol 'x', expected one of the alphabet ('a', 'b'); "
         "add it to alphabet= or fix the sequence",
     ),
+    "complex": ([[0], [0.5j]], {}, "sequence 1, position 0: found the complex 0.5j, expected a discrete symbol"),
+    "no values": ([[0], torch.ones(2, device="meta")], {}, "sequence 1: expected a tensor with values, found one on"),
     "code outside": ([[0], [0, 3]], {"alphabet": 3}, "sequence 1, position 1: found the symbol 3, expected one of"),
     "negative code": ([[0], [-1, 0]], {"alphabet": 3}, "sequence 1, position 0: found the symbol -1, expected one of"),
     "letter for a size": (["a"], {"alphabet": 3}, "sequence 0, position 0: found the symbol 'a', expected one of the"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from pyro_ksd.sequences.container import Sequences
@@ -26,6 +27,12 @@ def test_split_keeps_every_sequence_once() -> None:
 def test_split_leaves_sequences_in_both_parts(fraction: float) -> None:
     with pytest.raises(ValueError, match=f"leaves sequences in both parts, found {fraction} of 3"):
         split(["a", "b", "ab"], fraction)
+
+
+def test_split_takes_numbers_of_numpy() -> None:
+    data = ["ab", "b", "abb", "ba"]
+    one, other = split(data, 0.5, seed=3), split(data, np.float32(0.5), seed=np.int64(3))  # type: ignore[arg-type]
+    assert one[0].to_lists() == other[0].to_lists()
 
 
 def test_split_by_several_shares() -> None:
