@@ -10,6 +10,7 @@ from pyro_ksd.edits.neighborhoods import (
     RandomReplacements,
     Substitutions,
     Union,
+    one_channel,
     zs,
 )
 from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs, sparse_zs
@@ -30,6 +31,7 @@ __all__ = [
     "Union",
     "check_symmetric",
     "is_connected",
+    "one_channel",
     "prefix_zs",
     "sparse_zs",
     "zs",

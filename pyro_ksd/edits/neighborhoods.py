@@ -95,6 +95,28 @@ class RandomReplacements:
         return sorted({*half, *(size - step for step in half)} - {size})
 
 
+def one_channel(sequences: Sequences) -> Tensor:
+    """Which symbols differ in one channel, boolean ``[S, S]``, for sequences whose symbols are vectors.
+
+    >>> data = Sequences.of([torch.tensor([[0, 0], [0, 1], [1, 1]])])
+    >>> one_channel(data).long()
+    tensor([[0, 1, 0],
+            [1, 0, 1],
+            [0, 1, 0]])
+    """
+    check_sequences("sequences", sequences)
+    vectors = sequences.vectors
+    if vectors is None:
+        raise ValueError(
+            "sequences: expected symbols that are vectors, found single ones; make them from arrays [T, C] with "
+            "Sequences.of"
+        )
+    different = torch.zeros(len(vectors), len(vectors), dtype=torch.int16)
+    for channel in vectors.T:
+        different += channel[:, None] != channel
+    return different == 1
+
+
 @dataclass(frozen=True, eq=False)
 class Substitutions(Neighborhood):
     """Replaces one symbol by another (ZS′).

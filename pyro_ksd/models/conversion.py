@@ -90,6 +90,11 @@ def _converted(model: Any, sequences: Sequences, parameters: Mapping[str, Tensor
             f"model: expected a Pyro program, a distribution, or an object with log_joint and log_ratio, found "
             f"{type(model).__name__}"
         )
+    if is_loop(model) and sequences.vectors is not None:
+        raise ValueError(
+            "model: expected a program model(sequences, lengths) for symbols that are vectors, found one without "
+            "arguments, which makes single symbols"
+        )
     if is_loop(model):
         return LoopProgram(model, sequences.alphabet_size, parameters)
     program = VectorizedProgram(model, sequences, parameters)

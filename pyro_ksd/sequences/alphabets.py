@@ -21,6 +21,9 @@ Alphabet = int | tuple[Hashable, ...]
 def as_alphabet(alphabet: int | Iterable[Hashable]) -> Alphabet:
     if isinstance(alphabet, bool) or not isinstance(alphabet, int | np.integer | Iterable):
         raise ValueError(f"alphabet: expected a number of symbols or the symbols, found {found(alphabet)}")
+    if isinstance(alphabet, tuple) and type(alphabet) is not tuple:
+        check_alphabet(alphabet)
+        return alphabet  # it knows more than its symbols, such as their vectors
     given: Alphabet = int(alphabet) if isinstance(alphabet, int | np.integer) else tuple(map(plain_symbol, alphabet))
     check_alphabet(given)
     return given

@@ -16,6 +16,7 @@ from pyro_ksd.sequences.alphabets import Alphabet, as_alphabet, shown_alphabet, 
 from pyro_ksd.sequences.array_reading import as_rows, check_lengths, check_pad, first_place, wrong_rows
 from pyro_ksd.sequences.frame_reading import coded_log
 from pyro_ksd.sequences.reading import coded
+from pyro_ksd.sequences.vector_symbols import VectorAlphabet
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,9 @@ class Sequences:
         """Makes ``Sequences`` from the forms in which sequences come.
 
         :param data: a list (or any iterable, a pandas or xarray column) of sequences, each a string or an iterable of
-            hashable symbols; or a two-dimensional padded array (numpy, torch, xarray), one sequence a row.
+            hashable symbols; or a two-dimensional padded array (numpy, torch, xarray), one sequence a row. Symbols
+            may be vectors: a list of arrays ``[T, C]``, or a padded array ``[N, T, C]`` with ``lengths=``, where each
+            distinct row of channels is a symbol.
         :param alphabet: the number of symbols or the symbols in the order of their codes. Left out, it is read off
             the data: ``max + 1`` for integers, the sorted symbols otherwise. State it where the model knows symbols
             that the data may lack.
@@ -201,6 +204,11 @@ class Sequences:
     def symbols(self) -> tuple[Hashable, ...]:
         """The symbols in the order of their codes."""
         return tuple(range(self.alphabet)) if isinstance(self.alphabet, int) else self.alphabet
+
+    @property
+    def vectors(self) -> Tensor | None:
+        """``[S, C]``, the vector of each symbol, where symbols are vectors."""
+        return self.alphabet.vectors if isinstance(self.alphabet, VectorAlphabet) else None
 
     @property
     def width(self) -> int:

@@ -14,6 +14,7 @@ from pyro_ksd.sequences.array_reading import check_single_column, coded_array, s
 from pyro_ksd.sequences.frame_reading import check_table
 from pyro_ksd.sequences.row_reading import Coded, coded_rows
 from pyro_ksd.sequences.text_reading import split_rows, warn_of_words
+from pyro_ksd.sequences.vector_symbols import VectorAlphabet, as_vector_alphabet, coded_vectors, is_vectors
 
 
 def coded(data: Any, alphabet: int | Iterable[Hashable] | None, sep: str | None, lengths: Any, pad: Any) -> Coded:
@@ -22,6 +23,8 @@ def coded(data: Any, alphabet: int | Iterable[Hashable] | None, sep: str | None,
         raise ValueError(f"expected several sequences, found the single string {data!r}; pass a list of strings")
     if not isinstance(data, Tensor | Iterable) or isinstance(data, Mapping):
         raise ValueError(f"expected a list of sequences or a padded array, found {type(data).__name__}")
+    if is_vectors(data):
+        return _coded_vectors(data, alphabet, sep, lengths, pad)
     known = None if alphabet is None else as_alphabet(alphabet)
     is_padded = lengths is not None or pad is not None
     if hasattr(data, "columns"):
@@ -55,3 +58,15 @@ def coded(data: Any, alphabet: int | Iterable[Hashable] | None, sep: str | None,
     elif known is None:
         warn_of_words(rows)
     return coded_rows(rows, known)
+
+
+def _coded_vectors(data: Any, alphabet: Any, sep: Any, lengths: Any, pad: Any) -> Coded:
+    """The codes of sequences whose symbols are vectors."""
+    for name, option in (("sep", sep), ("pad", pad)):
+        if option is not None:
+            raise ValueError(f"{name}: expected none for symbols that are vectors, found {option!r}; pass lengths=")
+    if isinstance(data, list | tuple) and lengths is not None:
+        raise ValueError("lengths: expected a padded array [N, T, C] beside it, found a list; leave it out")
+    if alphabet is None or isinstance(alphabet, VectorAlphabet):
+        return coded_vectors(data, alphabet, lengths)
+    return coded_vectors(data, as_vector_alphabet(alphabet), lengths)

@@ -135,7 +135,11 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         "sep: expected strings to split, found an array of shape [1, 2]; leave it out",
     ),
     "separator for a tensor": (torch.zeros(3, 2).long(), {"sep": " "}, "found an array of shape [3, 2]; leave it out"),
-    "cube": (np.zeros((2, 2, 2), dtype=int), {}, "expected a padded array with 2 dimensions, found shape [2, 2, 2]"),
+    "cube": (
+        np.zeros((2, 2, 2, 2), dtype=int),
+        {},
+        "expected a padded array with 2 dimensions, found shape [2, 2, 2, 2]",
+    ),
 }
 
 

@@ -101,7 +101,11 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         {},
         "sequence 0, position 0: found tensor([1, 2]), expected a hash",
     ),
-    "matrix row": ([torch.zeros(2, 2, dtype=torch.long)], {}, "sequence 0: expected one dimension, found shape [2, 2]"),
+    "matrix row": (
+        [torch.zeros(2, 2, dtype=torch.long), [0]],
+        {},
+        "sequence 0: expected one dimension, found shape [2, 2]",
+    ),
 }
 
 

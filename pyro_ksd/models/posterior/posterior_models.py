@@ -65,7 +65,9 @@ class PosteriorModels:
         self.alphabet_size = data.alphabet_size
         self._program = program
         self._end = end
-        arguments = () if is_loop(program) else convention_of(program).arguments(data.tokens, data.lengths)
+        arguments = (
+            () if is_loop(program) else convention_of(program).arguments(data.tokens, data.lengths, data.vectors)
+        )
         with called_with(program, arguments, data.alphabet_size):
             shapes = parameter_shapes(program, *arguments)
         found = posterior_draws(posterior, shapes, *arguments, num_draws=num_draws)

@@ -14,6 +14,7 @@ from pyro.poutine.messenger import _bound_partial, _context_wrap
 from torch import Tensor
 
 from pyro_ksd.models.distributions.sampling import PAD
+from pyro_ksd.sequences.vector_symbols import vector_codes
 
 
 class Convention(ABC):
@@ -22,9 +23,20 @@ class Convention(ABC):
     arity: int
     """How many arguments there are."""
 
+    def arguments(self, tokens: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> tuple[Tensor, ...]:
+        """The program's arguments, from tokens ``[N, T]`` with any filling after the end and lengths ``[N]``.
+
+        :param vectors: ``[S, C]``, the vectors of the symbols; the program then gets ``[N, T, C]`` in place of codes.
+        """
+        codes, *others = self._coded(tokens, lengths)
+        if vectors is None:
+            return codes, *others
+        shown = vectors[codes.clamp(min=0)]
+        return torch.where((codes >= 0)[..., None], shown, PAD), *others
+
     @abstractmethod
-    def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
-        """The program's arguments, from tokens ``[N, T]`` with any filling after the end and lengths ``[N]``."""
+    def _coded(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        """The program's arguments where it takes codes."""
 
     @abstractmethod
     def returned(self, value: Any, count: int) -> tuple[Tensor, Tensor]:
@@ -36,7 +48,7 @@ class TokensAndLengths(Convention):
 
     arity = 2
 
-    def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+    def _coded(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         return tokens, lengths
 
     def returned(self, value: Any, count: int) -> tuple[Tensor, Tensor]:
@@ -63,7 +75,7 @@ class PaddedTokens(Convention):
 
     arity = 1
 
-    def arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+    def _coded(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         behind = torch.arange(tokens.shape[1]) >= lengths[:, None]
         return (tokens.masked_fill(behind, PAD),)
 
@@ -84,6 +96,35 @@ def _whole(numbers: Tensor) -> Tensor:
             "generate integers"
         )
     return numbers.long()
+
+
+def generated_codes(value: Any, vectors: Tensor) -> Any:
+    """What a program generated, with codes in place of vectors; anything else as it is.
+
+    :param vectors: ``[S, C]``, those of the symbols.
+    :raises ValueError: if it generated a vector that is no symbol.
+    """
+    if isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], Tensor) and value[0].ndim == 3:
+        codes = vector_codes(value[0], vectors)
+        if isinstance(value[1], Tensor) and value[1].shape == codes.shape[:1]:
+            codes = codes.masked_fill(torch.arange(codes.shape[1]) >= value[1][:, None], 0)
+        _check_known(codes, value[0])
+        return codes, value[1]
+    if isinstance(value, Tensor) and value.ndim == 3:
+        codes = vector_codes(value, vectors)
+        _check_known(codes.masked_fill((value == PAD).all(-1), 0), value)
+        return codes
+    return value
+
+
+def _check_known(codes: Tensor, values: Tensor) -> None:
+    if (codes < 0).any():
+        row, position = (codes < 0).nonzero()[0].tolist()
+        raise ValueError(
+            f"the program generated the vector {values[row, position].tolist()}, expected one of the alphabet, which "
+            "has only those of the data; state all vectors that it may generate: Sequences.of(data, alphabet=vectors), "
+            "or use bootstrap='wild'"
+        )
 
 
 def convention_of(program: Callable[..., Any]) -> Convention:

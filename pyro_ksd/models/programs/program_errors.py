@@ -53,10 +53,9 @@ def _called(arguments: Sequence[Tensor], alphabet_size: int) -> str:
     if len(arguments) == 1:
         names = "x"
         more = ", filled with -1 after the ends"
-    return (
-        f"it was called as program({names}) with the codes 0..{alphabet_size - 1} of the symbols, long "
-        f"{list(arguments[0].shape)}{more}"
-    )
+    first = arguments[0]
+    what = f"the codes 0..{alphabet_size - 1}" if first.ndim == 2 else f"the vectors ({first.dtype})"
+    return f"it was called as program({names}) with {what} of the symbols, {list(first.shape)}{more}"
 
 
 def _advice(

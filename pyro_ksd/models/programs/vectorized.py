@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pyro_ksd.common.random_numbers import drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
-from pyro_ksd.models.programs.call_conventions import convention_of, generates
+from pyro_ksd.models.programs.call_conventions import convention_of, generated_codes, generates
 from pyro_ksd.models.programs.empty_sequence import beside_another, is_defined
 from pyro_ksd.models.programs.enumeration import InParallel
 from pyro_ksd.models.programs.global_sites import Shapes, bind, checked_point, parameter_shapes
@@ -75,7 +75,8 @@ class VectorizedProgram(ChunkedModel):
         self._program = program
         example = _not_empty(example)
         self._longest = int(example.lengths.max())
-        self._example = self.convention.arguments(example.tokens[:3], example.lengths[:3])
+        self._vectors = example.vectors
+        self._example = self._arguments(example.tokens[:3], example.lengths[:3])
         self._values = checked_point(parameters, self.parameter_shapes) if parameters else {}
         self._initial = InitialParams()
         self._bound = bind(program, self._values, self._initial)
@@ -122,6 +123,8 @@ class VectorizedProgram(ChunkedModel):
         if isinstance(value, Sequences):
             given = self.convention.arguments(value.tokens, value.lengths)
             value = given if len(given) > 1 else given[0]
+        elif self._vectors is not None:
+            value = generated_codes(value, self._vectors)
         tokens, lengths = self.convention.returned(value, num_sequences)
         return Sequences.of(tokens, self.alphabet_size, lengths=lengths)
 
@@ -179,7 +182,7 @@ class VectorizedProgram(ChunkedModel):
         few = example[longest[torch.arange(3) % len(example)]]
         more = example[longest[torch.arange(5) % len(example)]]
         other = random_sequences(example)
-        arguments = self.convention.arguments(more.tokens, more.lengths)
+        arguments = self._arguments(more.tokens, more.lengths)
         # Without validation, so that what is wrong with a site is said with its name when it is scored.
         with called_with(self._program, arguments, self.alphabet_size), isolated(validate=False, seed=0):
             try:
@@ -189,11 +192,16 @@ class VectorizedProgram(ChunkedModel):
                 raise
         self._learn(large)
         layout = find_layout(small, len(few), large, len(more))
-        check_symbol_sites(_inside(random, layout), other.tokens, layout.dim, self.alphabet_size)
+        if self._vectors is None:
+            check_symbol_sites(_inside(random, layout), other.tokens, layout.dim, self.alphabet_size)
         return layout
 
+    def _arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        """What the program is called with, for tokens ``[N, T]`` and lengths ``[N]``."""
+        return self.convention.arguments(tokens, lengths, self._vectors)
+
     def _plain_trace(self, sequences: Sequences) -> Trace:
-        arguments = self.convention.arguments(sequences.tokens, sequences.lengths)
+        arguments = self._arguments(sequences.tokens, sequences.lengths)
         return poutine.trace(self._bound).get_trace(*arguments)
 
     def _blame_batch_size(self, example: Sequences, error: Exception) -> None:
@@ -211,7 +219,7 @@ class VectorizedProgram(ChunkedModel):
         summed = program
         if self._enumerated:
             summed = poutine.enum(InParallel()(program), first_available_dim=-1 - self._plate_depth)
-        arguments = self.convention.arguments(tokens, lengths)
+        arguments = self._arguments(tokens, lengths)
         with called_with(self._program, arguments, self.alphabet_size, self._longest):
             trace = poutine.trace(summed).get_trace(*arguments)
         check_latents(trace, self._layout)

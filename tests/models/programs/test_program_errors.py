@@ -36,9 +36,9 @@ def message(program: Any, error: Exception, *arguments: Tensor, longest: int | N
 def test_what_is_said() -> None:
     assert message(len, RuntimeError("first\nsecond"), TOKENS, LENGTHS) == (
         "the program failed with RuntimeError: first; it was called as program(sequences, lengths) with the codes 0..3 "
-        "of the symbols, long [2, 3], and the lengths; run it on the data by itself to find the reason"
+        "of the symbols, [2, 3], and the lengths; run it on the data by itself to find the reason"
     )
-    assert "program(x) with the codes 0..3 of the symbols, long [2, 3], filled with -1 after the ends" in message(
+    assert "program(x) with the codes 0..3 of the symbols, [2, 3], filled with -1 after the ends" in message(
         len, KeyError(), TOKENS
     )
     assert message(len, ArithmeticError("on purpose")).startswith(
@@ -76,7 +76,7 @@ def too_few_weights(x: Tensor) -> None:
 
 
 def test_error_of_a_program_tells_what_it_was_called_with() -> None:
-    expected = "program(x) with the codes 0..2 of the symbols, long [5, 5], filled with -1 after the ends; if it"
+    expected = "program(x) with the codes 0..2 of the symbols, [5, 5], filled with -1 after the ends; if it"
     with pytest.raises(ValueError, match=re.escape(expected)):
         as_model(too_few_weights, DATA)
 
