@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits, chunk_rows
+from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits, chunk_rows, edit_bounds
 from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.base import SequenceModel
@@ -112,6 +112,9 @@ def assemble(
     operators = list(dict.fromkeys(view.operator for view in views))
     passes = {}
     with tqdm(total=len(operators) * len(sequences), desc="Stein features", unit="step", disable=not progress) as bar:
+        if progress:
+            edits = sum(int(edit_bounds(operator.neighborhood, sequences).sum()) for operator in operators)
+            bar.set_postfix_str(f"up to {edits:,} edits")
         for operator in operators:
             kernels = [view.kernel for view in views if view.operator is operator]
             passes[operator] = _one_pass(model, operator, sequences, kernels, max_bytes, keep, bar)

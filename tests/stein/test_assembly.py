@@ -10,7 +10,7 @@ from counting_objects import CountingNeighborhood
 from example_models import walk, walks
 
 from pyro_ksd.edits.neighborhoods import zs
-from pyro_ksd.edits.weighted_edits import chunk_rows
+from pyro_ksd.edits.weighted_edits import chunk_rows, edit_bounds
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.localization import localize
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, LengthKernel, StartKernel
@@ -158,4 +158,8 @@ def test_progress_can_be_seen(capsys: pytest.CaptureFixture[str]) -> None:
     assemble(walk(), walks(), default_views())
     assert capsys.readouterr().err == ""
     assemble(walk(), walks(), default_views(), progress=True)
-    assert "Stein features: 100%" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "Stein features: 100%" in shown
+    views = default_views()
+    bounds = {view.operator: int(edit_bounds(view.operator.neighborhood, walks()).sum()) for view in views}
+    assert f"up to {sum(bounds.values()):,} edits" in shown
