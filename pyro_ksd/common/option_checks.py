@@ -141,7 +141,7 @@ def check_function(name: str, function: object, *arguments: str) -> None:
     Traceback (most recent call last):
     ValueError: sampler: expected a function of (num_sequences, generator), found one of (size)
     """
-    words = f"a function of ({', '.join(arguments)})"
+    words = f"a function of ({', '.join(arguments)})" if arguments else "a function without arguments"
     if not callable(function) or isinstance(function, type):
         check_instance(name, function, (), words)
     try:

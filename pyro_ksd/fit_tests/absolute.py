@@ -21,11 +21,13 @@ from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, refit
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_possible
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.operators import Operator
-from pyro_ksd.stein.views import View
+from pyro_ksd.stein.views import View, check_views
 
 SMALL_SAMPLE = 100
 """With fewer sequences than this, null draws come from the model where it can be sampled. From here on the wild
@@ -97,9 +99,12 @@ def goodness_of_fit(
     >>> found.kind, found.p_value_overall < 0.05
     ('parametric', True)
     """
+    model = required_model(model)
+    check_sequences("sequences", sequences)
     check_sample_size(len(sequences))
-    if not views or len({view.name for view in views}) < len(views):
-        raise ValueError(f"views: expected at least one view and distinct names, found {[v.name for v in views]}")
+    check_views(views)
+    if len({view.name for view in views}) < len(views):
+        raise ValueError(f"views: expected distinct names, found {[view.name for view in views]}")
     check_number("num_bootstrap", num_bootstrap, least=1)
     check_possible(model, sequences, log_joint)
     kind = _kind(model, len(sequences), bootstrap, refit is not None)

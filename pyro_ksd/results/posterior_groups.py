@@ -49,9 +49,6 @@ def from_pyro(
     if isinstance(posterior, type | Mapping):
         check_mapping("posterior", posterior, "draws by the names of the sites")
     draws = chained_draws(posterior, *arguments, num_draws=num_draws, group_by_chain=group_by_chain)
-    empty = [name for name, value in draws.items() if value.is_meta]
-    if empty:
-        raise ValueError(f"posterior: expected draws with values, found tensors on the device meta for {empty}")
     if not draws:
         raise ValueError(f"posterior: expected draws of at least one site, found none in {found(posterior)}")
     groups = {"posterior": _sampled(draws, coords or {}, dims or {})}

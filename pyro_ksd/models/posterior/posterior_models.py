@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import adapted
@@ -22,13 +23,15 @@ from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws
 from pyro_ksd.models.posterior.table_batch import TableBatch
 from pyro_ksd.models.programs.call_conventions import convention_of, is_loop
-from pyro_ksd.models.programs.global_sites import parameter_shapes
-from pyro_ksd.models.programs.loop import LoopProgram
+from pyro_ksd.models.programs.global_sites import check_supports, global_sites
+from pyro_ksd.models.programs.loop import LoopProgram, loop_sites
+from pyro_ksd.models.programs.loop_site_names import SiteNames
 from pyro_ksd.models.programs.program_errors import called_with
 from pyro_ksd.models.programs.validation import check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.models.wrappers.ended import EndedBatch, EndedModel
 from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -62,6 +65,8 @@ class PosteriorModels:
                 f"posterior: expected a Pyro program with global sample sites to pass the draws to, found "
                 f"{type(program).__name__}, which has its own parameters"
             )
+        check_sequences("data", data)
+        num_draws = check_number("num_draws", num_draws, least=1)
         self.alphabet_size = data.alphabet_size
         self._program = program
         self._end = end
@@ -69,10 +74,12 @@ class PosteriorModels:
             () if is_loop(program) else convention_of(program).arguments(data.tokens, data.lengths, data.vectors)
         )
         with called_with(program, arguments, data.alphabet_size):
-            shapes = parameter_shapes(program, *arguments)
-        found = posterior_draws(posterior, shapes, *arguments, num_draws=num_draws)
+            sites = global_sites(program, *arguments) if arguments else loop_sites(program, SiteNames())
+        found = posterior_draws(posterior, sites.shapes, *arguments, num_draws=num_draws, local=sites.local)
         if not found:
-            raise ValueError(f"posterior: expected draws of some of the sites {sorted(shapes)}, found none")
+            raise ValueError(f"posterior: expected draws of some of the sites {sorted(sites.shapes)}, found none")
+        draws = {name: value.flatten(0, 1) for name, value in found.items()}
+        check_supports("posterior", draws, sites, program, arguments)
         self.num_chains, length = next(iter(found.values())).shape[:2]
         chosen = torch.linspace(0, length - 1, min(length, max(1, num_draws // self.num_chains))).round().long()
         self.values = {name: value[:, chosen].flatten(0, 1) for name, value in found.items()}

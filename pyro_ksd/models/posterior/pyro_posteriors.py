@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -11,40 +13,72 @@ from pyro import poutine
 from pyro.infer import MCMC, Predictive
 from torch import Tensor
 
-from pyro_ksd.models.programs.global_sites import Shapes, check_names
+from pyro_ksd.common.option_checks import check_mapping, found
+from pyro_ksd.models.programs.global_sites import Shapes, as_value, check_names
 from pyro_ksd.models.programs.plate_layout import sample_sites
+from pyro_ksd.models.programs.program_errors import is_ours
 from pyro_ksd.models.programs.session_state import isolated
 
+NO_SITES: Mapping[str, str] = MappingProxyType({})
 
-def posterior_draws(source: Any, shapes: Shapes, *arguments: Any, num_draws: int = 100) -> dict[str, Tensor]:
+
+def posterior_draws(
+    source: Any, shapes: Shapes, *arguments: Any, num_draws: int = 100, local: Mapping[str, str] = NO_SITES
+) -> dict[str, Tensor]:
     """Posterior draws as ``[chains, draws, ...]`` tensors by name; draws that do not tell chains are one chain.
 
     :param source: draws by name (from ``MCMC.get_samples()``, with or without ``group_by_chain``, or from
         ``Predictive``), an ``MCMC`` object after its run, a ``Predictive``, or a guide.
-    :param shapes: what :func:`parameter_shapes` gave.
+    :param shapes: of the global sites of the program.
     :param arguments: the program's arguments, for a guide or a ``Predictive`` to run with.
     :param num_draws: how many draws to take from a guide.
+    :param local: for each site of the program that belongs to each sequence, what to do with it.
     :raises ValueError: naming a site that is missing, unknown or of another shape.
     """
     if isinstance(source, Mapping):
+        check_mapping("posterior", source, "draws by the names of the sites")
         drawn = dict(source)
     elif isinstance(source, MCMC):
         drawn = _samples_of(source)
-    elif callable(source):
+    elif callable(source) and not isinstance(source, type):
         predictive = source if isinstance(source, Predictive) else Predictive(source, num_samples=num_draws)
-        with isolated(validate=False, seed=0):
+        with _run(source):
             drawn = predictive(*arguments)
         drawn = {name: value for name, value in drawn.items() if name in shapes}
     else:
         raise ValueError(
-            f"posterior: expected draws by name, an MCMC object, a Predictive or a guide, found {type(source).__name__}"
+            f"posterior: expected draws by name, an MCMC object, a Predictive or a guide, found {found(source)}"
         )
-    check_names(drawn, shapes)
-    draws = {name: _as_draws(name, torch.as_tensor(value), shapes[name]) for name, value in drawn.items()}
-    leading = {name: list(value.shape[:2]) for name, value in draws.items()}
-    if len({tuple(sizes) for sizes in leading.values()}) > 1:
-        raise ValueError(f"posterior: expected the same number of chains and draws for all sites, found {leading}")
+    check_names("posterior", drawn, shapes, local)
+    draws = {name: _as_draws(name, as_value("posterior", name, value), shapes[name]) for name, value in drawn.items()}
+    _check_sizes(draws)
     return draws
+
+
+@contextmanager
+def _run(source: object) -> Iterator[None]:
+    """Runs a guide or a ``Predictive``, and says of an error that it came from there."""
+    try:
+        with isolated(validate=False, seed=0):
+            yield
+    except Exception as error:
+        if is_ours(error):
+            raise
+        first_line = next(iter(str(error).splitlines()), "")
+        raise ValueError(
+            f"posterior: expected a guide that runs with the arguments of the program, found {found(source)}, which "
+            f"failed with {type(error).__name__}: {first_line}"
+        ) from error
+
+
+def _check_sizes(draws: Mapping[str, Tensor]) -> None:
+    """Checks that all sites have draws, and the same number of them."""
+    leading = {name: list(value.shape[:2]) for name, value in draws.items()}
+    if len({tuple(sizes) for sizes in leading.values()}) > 1 or any(len(sizes) < 2 for sizes in leading.values()):
+        raise ValueError(f"posterior: expected the same number of chains and draws for all sites, found {leading}")
+    empty = [name for name, sizes in leading.items() if 0 in sizes]
+    if empty:
+        raise ValueError(f"posterior: expected at least one draw of each site, found none of {empty}")
 
 
 def _samples_of(mcmc: MCMC) -> dict[str, Tensor]:
@@ -71,22 +105,20 @@ def chained_draws(
     if not isinstance(source, Mapping):
         shapes = _latent_shapes(source.guide if isinstance(source, Predictive) else source, *arguments)
         return posterior_draws(source, shapes, *arguments, num_draws=num_draws)
-    draws = {name: torch.as_tensor(value) for name, value in source.items()}
+    draws = {name: as_value("posterior", name, value) for name, value in source.items()}
     draws = draws if group_by_chain else {name: value[None] for name, value in draws.items()}
-    leading = {name: list(value.shape[:2]) for name, value in draws.items()}
-    if len({tuple(sizes) for sizes in leading.values()}) != 1 or any(len(sizes) < 2 for sizes in leading.values()):
-        raise ValueError(f"posterior: expected the same number of chains and draws for all sites, found {leading}")
+    _check_sizes(draws)
     return draws
 
 
 def divergences(source: Any) -> Tensor | None:
     """Which draws of an ``MCMC`` object diverged, ``[chains, draws]``; ``None`` if there is nothing that says so."""
     # MCMC.diagnostics() would compute R-hat too, which fails for fewer than four draws.
-    found = source._diagnostics if isinstance(source, MCMC) else [None]
-    if any(chain is None or "divergences" not in chain for chain in found):
+    chains = source._diagnostics if isinstance(source, MCMC) else [None]
+    if any(chain is None or "divergences" not in chain for chain in chains):
         return None
-    diverging = torch.zeros(len(found), source.num_samples, dtype=torch.bool)
-    for row, chain in zip(diverging, found, strict=True):
+    diverging = torch.zeros(len(chains), source.num_samples, dtype=torch.bool)
+    for row, chain in zip(diverging, chains, strict=True):
         row[chain["divergences"]] = True
     return diverging
 
@@ -95,7 +127,7 @@ def _latent_shapes(guide: Any, *arguments: Any) -> Shapes:
     """The shapes of what a guide draws for the model, without its own auxiliary sites."""
     if not callable(guide):
         return {}
-    with isolated(validate=False, seed=0):
+    with _run(guide):
         trace = poutine.trace(guide).get_trace(*arguments)
     return {name: site["value"].shape for name, site in sample_sites(trace) if not site["infer"].get("is_auxiliary")}
 

@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from pyro.poutine.messenger import _bound_partial, _context_wrap
 from torch import Tensor
+from torch.distributions import Distribution
 
+from pyro_ksd.common.option_checks import found
 from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.sequences.vector_symbols import vector_codes
 
@@ -125,6 +127,18 @@ def _check_known(codes: Tensor, values: Tensor) -> None:
             "has only those of the data; state all vectors that it may generate: Sequences.of(data, alphabet=vectors), "
             "or use bootstrap='wild'"
         )
+
+
+def check_is_program(program: object) -> None:
+    """Checks that an argument can be a Pyro program: neither a class nor a distribution.
+
+    >>> check_is_program("model")
+    Traceback (most recent call last):
+    ValueError: program: expected a Pyro program, a function such as model(sequences, lengths), found 'model'
+    """
+    if not callable(program) or isinstance(program, type | Distribution):
+        words = "a Pyro program, a function such as model(sequences, lengths)"
+        raise ValueError(f"program: expected {words}, found {found(program)}")
 
 
 def convention_of(program: Callable[..., Any]) -> Convention:

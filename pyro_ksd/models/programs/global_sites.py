@@ -1,24 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The global sites of a program: their shapes, and values for them."""
+"""The global sites of a program: their shapes and supports, and values for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from pyro import poutine
 from pyro.distributions import ImproperUniform
 from pyro.poutine.messenger import Messenger
+from pyro.poutine.trace_struct import Trace
 from torch import Tensor
 from torch.distributions import transform_to
+from torch.distributions.constraints import Constraint
 
+from pyro_ksd.common.option_checks import check_mapping
+from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.models.programs.exact_probabilities import innermost
-from pyro_ksd.models.programs.plate_layout import sample_sites
+from pyro_ksd.models.programs.plate_layout import in_plate, sample_sites
 from pyro_ksd.models.programs.repeatability import InitialParams
 from pyro_ksd.models.programs.session_state import isolated
 
 Shapes = dict[str, torch.Size]
+
+_ROUNDING = {"rtol": 1e-4, "atol": 1e-6}  # how far a value may be outside of its support
+
+
+@dataclass(frozen=True)
+class GlobalSite:
+    """What values a global site takes.
+
+    :ivar shape: of one value.
+    :ivar kind: the name of its distribution, or ``"pyro.param"``.
+    :ivar support: what values it can have; ``None`` if its distribution does not say.
+    """
+
+    shape: torch.Size
+    kind: str
+    support: Constraint | None
+
+    @property
+    def wanted(self) -> str:
+        """What is expected of a value."""
+        return "real numbers" if self.support is None else f"values in the support of {self.kind}, {self.support}"
+
+
+@dataclass(frozen=True)
+class GlobalSites:
+    """The sites of a program, by name.
+
+    :ivar sites: the global latent sites and the ``pyro.param`` sites, which are the same for all sequences.
+    :ivar local: for each site that belongs to each sequence, what to do with it.
+    """
+
+    sites: Mapping[str, GlobalSite]
+    local: Mapping[str, str]
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes of the global sites."""
+        return {name: site.shape for name, site in self.sites.items()}
 
 
 class Bound(Messenger):
@@ -65,34 +108,202 @@ def bind(
     return bound
 
 
-def parameter_shapes(program: Callable[..., Any], *arguments: Any, seed: int = 0) -> Shapes:
-    """The shapes of the global latent sites and of the ``pyro.param`` sites of a program, by name."""
-    with isolated(validate=False, seed=seed):
-        trace = poutine.trace(_Drawable()(program)).get_trace(*arguments)
-    latent = {name: site for name, site in sample_sites(trace) if not site["is_observed"]}
-    shapes = {name: site["value"].shape for name, site in latent.items() if not site["cond_indep_stack"]}
-    plated = {name: site["value"].shape for name, site in latent.items() if site["cond_indep_stack"]}
-    params = {name: site["value"].shape for name, site in trace.nodes.items() if site["type"] == "param"}
-    return shapes | plated | params
+def global_sites(program: Callable[..., Any], *arguments: Any, seed: int = 0) -> GlobalSites:
+    """The global sites of a program, and those that belong to each sequence.
 
-
-def checked_point(values: Mapping[str, Tensor], shapes: Shapes) -> dict[str, Tensor]:
-    """One value for each named parameter.
-
-    :raises ValueError: naming a site that the program does not have, or that has another shape.
+    :param arguments: of the program, the tokens ``[N, T]`` first; nothing for a program without arguments.
     """
-    check_names(values, shapes)
-    for name, value in values.items():
-        if torch.as_tensor(value).shape != shapes[name]:
+    trace = _traced(program, *arguments, seed=seed)
+    plate = _plate_of_sequences(trace, len(arguments[0])) if arguments else None
+    advice = (
+        f"it stands inside the plate {plate!r}: leave it out; if it is discrete, sum it out with "
+        'infer={"enumerate": "parallel"}'
+    )
+    local = {name: advice for name, site in sample_sites(trace) if plate is not None and in_plate(site, plate)}
+    latent = {name for name, site in sample_sites(trace) if not site["is_observed"] and name not in local}
+    params = {name for name, site in trace.nodes.items() if site["type"] == "param"}
+    return GlobalSites({name: _site(trace.nodes[name]) for name in sorted(latent | params)}, local)
+
+
+def _traced(program: Callable[..., Any], *arguments: Any, seed: int = 0) -> Trace:
+    with isolated(validate=False, seed=seed):
+        return poutine.trace(_Drawable()(program)).get_trace(*arguments)
+
+
+def _plate_of_sequences(trace: Trace, size: int) -> str | None:
+    """The name of the plate over ``size`` sequences; ``None`` if the observed sites stand in none or in several."""
+    stacks = [site["cond_indep_stack"] for _, site in sample_sites(trace) if site["is_observed"]]
+    names = {frame.name for stack in stacks for frame in stack if frame.vectorized and frame.size == size}
+    return names.pop() if len(names) == 1 else None
+
+
+def _site(node: Mapping[str, Any]) -> GlobalSite:
+    """What a site of a trace takes."""
+    if node["type"] == "param":
+        return GlobalSite(node["value"].shape, "pyro.param", node["kwargs"].get("constraint"))
+    try:
+        support = node["fn"].support
+    except NotImplementedError:  # some distributions of users do not define it
+        support = None
+    return GlobalSite(node["value"].shape, type(innermost(node["fn"])).__name__, support)
+
+
+def checked_point(
+    values: Mapping[str, Any], sites: GlobalSites, program: Callable[..., Any], arguments: Sequence[Any]
+) -> dict[str, Tensor]:
+    """One value for each named parameter of a program.
+
+    :raises ValueError: naming a site that the program does not have, or whose value has another shape or is not in the
+        support of the site.
+    """
+    check_names("parameters", values, sites.shapes, sites.local)
+    point = {name: as_value("parameters", name, value, sites.sites[name].wanted) for name, value in values.items()}
+    for name, value in point.items():
+        check_shape("parameters", name, value, sites.sites[name].shape)
+    check_supports("parameters", {name: value[None] for name, value in point.items()}, sites, program, arguments)
+    return point
+
+
+def check_by_name(option: str, values: object) -> None:
+    """Checks that values have the names of sites.
+
+    >>> check_by_name("parameters", [0.5])
+    Traceback (most recent call last):
+    ValueError: parameters: expected values by the names of the sites, found [0.5]; pass a dictionary
+    """
+    check_mapping(option, values, "values by the names of the sites")
+
+
+def other_values(values: Mapping[str, Any], known: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Other values of some sites that have values already.
+
+    :raises ValueError: naming a site that has none, or one of another shape.
+    """
+    check_by_name("values", values)
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ValueError(f"values: expected some of the sites {sorted(known)}, found {unknown}")
+    found = {name: as_value("values", name, value) for name, value in values.items()}
+    for name, value in found.items():
+        check_shape("values", name, value, known[name].shape)
+    return found
+
+
+def check_names(option: str, values: Mapping[str, Any], shapes: Shapes, local: Mapping[str, str]) -> None:
+    """Checks that the program has a global site for each name.
+
+    :param local: for each site that belongs to each sequence, what to do with it.
+    """
+    for name in values:
+        if name in local:
             raise ValueError(
-                f"parameters: site {name!r} has the shape {list(torch.as_tensor(value).shape)}, expected "
-                f"{list(shapes[name])}; pass one value, not a batch of draws"
+                f"{option}: site {name!r} belongs to each sequence, expected values of global sites alone, "
+                f"{sorted(shapes)}; {local[name]}"
             )
-    return {name: torch.as_tensor(value) for name, value in values.items()}
-
-
-def check_names(values: Mapping[str, Any], shapes: Shapes) -> None:
-    """Checks that the program has a global site for each name."""
     unknown = sorted(set(values) - set(shapes))
     if unknown:
-        raise ValueError(f"parameters: the program has no global site {unknown}, expected some of {sorted(shapes)}")
+        raise ValueError(f"{option}: the program has no global site {unknown}, expected some of {sorted(shapes)}")
+
+
+def as_value(option: str, name: str, value: Any, wanted: str = "real numbers") -> Tensor:
+    """What a user passes for a site, as a tensor.
+
+    >>> as_value("posterior", "stop", "often")
+    Traceback (most recent call last):
+    ValueError: posterior: site 'stop': expected real numbers, found 'often'
+    """
+    try:
+        tensor = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        tensor = None
+    if tensor is None or tensor.is_complex() or tensor.is_meta:
+        raise ValueError(f"{option}: site {name!r}: expected {wanted}, found {shown(value)}")
+    return tensor
+
+
+def check_shape(option: str, name: str, value: Tensor, shape: torch.Size) -> None:
+    """Checks that there is one value for a site."""
+    if value.shape != shape:
+        raise ValueError(
+            f"{option}: site {name!r} has the shape {list(value.shape)}, expected {list(shape)}; pass one value, not a "
+            "batch of draws"
+        )
+
+
+def check_supports(
+    option: str,
+    draws: Mapping[str, Tensor],
+    sites: GlobalSites,
+    program: Callable[..., Any],
+    arguments: Sequence[Any],
+) -> None:
+    """Checks that values of global sites are in the supports of their distributions, up to rounding.
+
+    :param draws: ``[D, ...]`` by name, of the shapes of the sites.
+    :param program: to see what a support is under other values, since it may depend on them.
+    """
+    for name, values in draws.items():
+        missing = ~_each(~values.isnan())
+        if missing.any():
+            fix = "; remove them, and see why the sampler fails" if len(missing) > 1 else ""
+            raise ValueError(
+                f"{option}: site {name!r}: expected {sites.sites[name].wanted}, found NaN{_where(missing)}{fix}"
+            )
+    for name, values in draws.items():
+        outside = ~_inside(sites.sites[name].support, values)
+        if not outside.any():
+            continue
+        draw = int(outside.nonzero()[0])
+        point = {other: value[draw] for other, value in draws.items()}
+        site = _site_under(point, name, sites.sites[name], program, arguments)
+        if not _inside(site.support, values[draw : draw + 1]).all():
+            raise ValueError(
+                f"{option}: site {name!r}: expected {site.wanted}, found {_range(values[draw])}{_where(outside)}; "
+                "transform unconstrained values into the support"
+            )
+
+
+def _where(wrong: Tensor) -> str:
+    """Which draws are wrong, from a boolean ``[D]``; nothing for a single value."""
+    return f" in {int(wrong.sum())} of {len(wrong)} draws" if len(wrong) > 1 else ""
+
+
+def _range(value: Tensor) -> str:
+    least, most = value.min().item(), value.max().item()
+    return f"{most:g}" if value.ndim == 0 else f"values from {least:g} to {most:g}"
+
+
+def _inside(support: Constraint | None, values: Tensor) -> Tensor:
+    """Which values are in a support, up to rounding, boolean ``[D]``."""
+    if support is None:
+        return torch.ones(len(values), dtype=torch.bool)
+    values = values.double()
+    inside = _each(support.check(values))
+    if inside.all():
+        return inside
+    try:
+        transform = transform_to(support)
+        nearest = transform(transform.inv(values))
+    except (NotImplementedError, RuntimeError, ValueError):  # discrete values, or some far from the support
+        return inside
+    return inside | _each(torch.isclose(nearest, values, **_ROUNDING))  # type: ignore[arg-type]
+
+
+def _each(mask: Tensor) -> Tensor:
+    """Which draws are true throughout, boolean ``[D]`` from ``[D, ...]``."""
+    return mask.flatten(1).all(1) if mask.ndim > 1 else mask
+
+
+def _site_under(
+    point: Mapping[str, Tensor],
+    name: str,
+    site: GlobalSite,
+    program: Callable[..., Any],
+    arguments: Sequence[Any],
+) -> GlobalSite:
+    """A site under values of all sites; as it was if the program does not run under them, or does not reach it."""
+    try:
+        node = _traced(bind(program, point), *arguments).nodes.get(name)
+    except Exception:  # a program may fail in any way under values that it is not made for
+        return site
+    return site if node is None else _site(node)

@@ -5,16 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.common.random_numbers import drawn_seed
+from pyro_ksd.common.option_checks import check_function, check_number
+from pyro_ksd.common.random_numbers import check_generator, drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
-from pyro_ksd.models.programs.global_sites import Shapes, bind, checked_point, parameter_shapes
+from pyro_ksd.models.programs.call_conventions import function_of
+from pyro_ksd.models.programs.global_sites import (
+    GlobalSite,
+    GlobalSites,
+    bind,
+    check_by_name,
+    checked_point,
+    global_sites,
+)
 from pyro_ksd.models.programs.loop_runs import DrawnRun
 from pyro_ksd.models.programs.loop_scoring import LoopScoring
 from pyro_ksd.models.programs.loop_site_names import SiteNames
@@ -86,14 +93,15 @@ class LoopProgram(ChunkedModel):
         stop_site: str = "stop_{}",
         max_length: int = 10_000,
     ) -> None:
-        if not callable(program):
-            raise ValueError(f"program: expected a callable without arguments, found {type(program).__name__}")
-        check_number("alphabet_size", alphabet_size, least=1)
-        check_number("max_length", max_length, least=1)
-        self.max_length = max_length
+        check_function("program", function_of(program))
+        alphabet_size = check_number("alphabet_size", alphabet_size, least=1)
+        self.max_length = check_number("max_length", max_length, least=1)
+        if parameters is not None:
+            check_by_name("parameters", parameters)
         super().__init__(alphabet_size)
-        self._program = bind(program, checked_point(parameters, _shapes(program)) if parameters else {})
         self._names = SiteNames(symbol_site, stop_site)
+        values = checked_point(parameters, loop_sites(program, self._names), program, ()) if parameters else {}
+        self._program = bind(program, values)
         self._scoring = LoopScoring(self._program, alphabet_size, self._names)
 
     @property
@@ -119,7 +127,9 @@ class LoopProgram(ChunkedModel):
 
         With a generator, no global random state (torch, numpy, ``random``) is used or changed.
         """
-        check_number("num_sequences", num_sequences, least=1)
+        num_sequences = check_number("num_sequences", num_sequences, least=1)
+        if generator is not None:
+            check_generator(generator)
         seeding = nullcontext() if generator is None else random_states_kept(drawn_seed(generator))
         with as_a_model(), params_kept(), default_dtype_kept(), seeding:
             rows = [self._forward()]
@@ -134,6 +144,13 @@ class LoopProgram(ChunkedModel):
         return run.drawn
 
 
-def _shapes(program: Callable[[], Any]) -> Shapes:
-    """The shapes of the sites of a program, by name; each run may reach others."""
-    return reduce(lambda found, seed: found | parameter_shapes(program, seed=seed), range(_LOOKS), Shapes())
+def loop_sites(program: Callable[[], Any], names: SiteNames) -> GlobalSites:
+    """The global sites of a program, and those of symbols and stops; each run may reach others."""
+    found: dict[str, GlobalSite] = {}
+    for seed in range(_LOOKS):
+        found |= global_sites(program, seed=seed).sites
+    local = {name for name in found if names.is_stop(name) or names.symbol_step(name) is not None}
+    return GlobalSites(
+        {name: site for name, site in found.items() if name not in local},
+        dict.fromkeys(local, "it is the site of a symbol or a stop: leave it out"),
+    )

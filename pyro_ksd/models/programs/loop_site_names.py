@@ -9,12 +9,15 @@ import re
 class SiteNames:
     """Tells the sites of symbols and stops by their names."""
 
-    def __init__(self, symbol_site: str, stop_site: str) -> None:
+    def __init__(self, symbol_site: str = "x_{}", stop_site: str = "stop_{}") -> None:
         for option, template in (("symbol_site", symbol_site), ("stop_site", stop_site)):
             if not isinstance(template, str) or template.count("{}") != 1:
                 raise ValueError(f"{option}: expected a name with one {{}} for the step, found {template!r}")
         if symbol_site == stop_site:
-            raise ValueError(f"expected different names for symbols and stops, found {symbol_site!r} for both")
+            raise ValueError(
+                f"symbol_site and stop_site: expected different names for symbols and stops, found {symbol_site!r} for "
+                "both"
+            )
         self.symbol_site = symbol_site
         self._symbol, self._stop = (
             re.compile(r"(\d+)".join(map(re.escape, template.split("{}")))) for template in (symbol_site, stop_site)

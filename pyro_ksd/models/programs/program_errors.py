@@ -78,7 +78,7 @@ def _advice(
         )
     if isinstance(program, torch.nn.Module) and not isinstance(program, PyroModule):
         advice.append(
-            "it is a torch module, not a Pyro program: for a network that gives the logits of the next symbol see "
+            "expected a Pyro program, found a torch module: for a network that gives the logits of the next symbol see "
             "pyro_ksd.models.AutoregressiveModel"
         )
     return advice or ["run it on the data by itself to find the reason"]

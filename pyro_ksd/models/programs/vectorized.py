@@ -13,12 +13,13 @@ from pyro import poutine
 from pyro.poutine.trace_struct import Trace
 from torch import Tensor
 
-from pyro_ksd.common.random_numbers import drawn_seed
+from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.random_numbers import check_generator, drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
-from pyro_ksd.models.programs.call_conventions import convention_of, generated_codes, generates
+from pyro_ksd.models.programs.call_conventions import check_is_program, convention_of, generated_codes, generates
 from pyro_ksd.models.programs.empty_sequence import beside_another, is_defined
 from pyro_ksd.models.programs.enumeration import InParallel
-from pyro_ksd.models.programs.global_sites import Shapes, bind, checked_point, parameter_shapes
+from pyro_ksd.models.programs.global_sites import Shapes, bind, check_by_name, checked_point, global_sites, other_values
 from pyro_ksd.models.programs.plate_layout import (
     Layout,
     check_latents,
@@ -40,6 +41,7 @@ from pyro_ksd.models.programs.site_scores import (
     summed_over_states,
 )
 from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, random_sequences
+from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
 _FEWEST = 2  # sequences and columns of a run: a dimension of size 1 is as good as none for enumeration and plates
@@ -70,6 +72,12 @@ class VectorizedProgram(ChunkedModel):
     def __init__(
         self, program: Callable[..., Any], example: Sequences, parameters: Mapping[str, Tensor] | None = None
     ) -> None:
+        check_is_program(program)
+        check_sequences("example", example)
+        if not len(example):
+            raise ValueError("example: expected at least one sequence, found none")
+        if parameters is not None:
+            check_by_name("parameters", parameters)
         super().__init__(example.alphabet_size)
         self.convention = convention_of(program)
         self._program = program
@@ -77,7 +85,7 @@ class VectorizedProgram(ChunkedModel):
         self._longest = int(example.lengths.max())
         self._vectors = example.vectors
         self._example = self._arguments(example.tokens[:3], example.lengths[:3])
-        self._values = checked_point(parameters, self.parameter_shapes) if parameters else {}
+        self._values = self._checked(parameters) if parameters else {}
         self._initial = InitialParams()
         self._bound = bind(program, self._values, self._initial)
         # What a run shows of the program. Longer sequences may reach sites and plates that shorter ones do not have.
@@ -89,16 +97,22 @@ class VectorizedProgram(ChunkedModel):
     def parameter_shapes(self) -> Shapes:
         """The shapes of the global latent sites and ``pyro.param`` sites, by name."""
         with called_with(self._program, self._example, self.alphabet_size):
-            return parameter_shapes(self._program, *self._example)
+            return global_sites(self._program, *self._example).shapes
+
+    def _checked(self, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        with called_with(self._program, self._example, self.alphabet_size):
+            sites = global_sites(self._program, *self._example)
+        return checked_point(parameters, sites, self._program, self._example)
 
     def at(self, values: Mapping[str, Tensor]) -> VectorizedProgram:
         """The same program with other values of its global parameters.
 
-        :param values: of the same shapes as those that the program was made with.
+        :param values: of the same names and shapes as those that the program was made with, or some of them.
         """
+        values = other_values(values, self._values)
         other = copy(self)
         other.__dict__.pop("_empty_log_joint", None)
-        other._values = self._values | dict(values)
+        other._values = self._values | values
         other._bound = bind(self._program, other._values, self._initial)
         return other
 
@@ -118,6 +132,9 @@ class VectorizedProgram(ChunkedModel):
         """Sequences that the program generates."""
         if not self.can_draw:
             return super().draw(num_sequences, generator)
+        num_sequences = check_number("num_sequences", num_sequences, least=1)
+        if generator is not None:
+            check_generator(generator)
         with called_with(self._program, (), self.alphabet_size), isolated(validate=False, seed=drawn_seed(generator)):
             value = self._bound(*[None] * self.convention.arity, num_sequences=num_sequences)
         if isinstance(value, Sequences):

@@ -22,7 +22,7 @@ from torch import Tensor
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.models import MarkovSequence
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.programs.global_sites import bind, check_names, checked_point, parameter_shapes
+from pyro_ksd.models.programs.global_sites import as_value, bind, check_names, checked_point, global_sites
 
 ARGUMENTS = (DATA.tokens, DATA.lengths)
 
@@ -109,9 +109,9 @@ def parametric(sequences: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def test_shapes_of_global_sites_and_parameters() -> None:
-    assert parameter_shapes(parametric, *ARGUMENTS) == {"shift": (), "group": (4,), "scale": (2,)}
-    assert parameter_shapes(bayesian, *ARGUMENTS) == {"initial": (3,), "moves": (3, 3)}
-    assert parameter_shapes(chain_with_stop, *ARGUMENTS) == {}
+    assert global_sites(parametric, *ARGUMENTS).shapes == {"shift": (), "group": (4,), "scale": (2,)}
+    assert global_sites(bayesian, *ARGUMENTS).shapes == {"initial": (3,), "moves": (3, 3)}
+    assert global_sites(chain_with_stop, *ARGUMENTS).shapes == {}
     assert len(pyro.get_param_store()) == 0
 
 
