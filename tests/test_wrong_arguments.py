@@ -162,6 +162,14 @@ def loop() -> None:
         t += 1
 
 
+def hierarchy() -> None:
+    rate, stop, t = pyro.sample("stop", dist.Beta(2.0, 2.0)), False, 0
+    while not stop:
+        pyro.sample(f"x_{t}", dist.Categorical(torch.ones(3) / 3))
+        stop = bool(pyro.sample(f"stop_{t}", dist.Bernoulli(rate)))
+        t += 1
+
+
 def network(codes: Tensor) -> Tensor:
     return torch.zeros(*codes.shape, 4)
 
@@ -228,6 +236,7 @@ SEQUENCES: list[Any] = [None, "abc", 3, WORDS, torch.zeros(2, 2), Sequences]
 BOOTSTRAPS: list[Any] = ["tame", None, True, 3, ["wild"], "WILD"]
 VIEW_LISTS: list[Any] = [None, [], 3, [None], ["length"], View, [View]]
 GENERATORS: list[Any] = [0, "0", np.random.default_rng(0), torch.Generator]
+NO_SHARES: list[Any] = ["a", None, NAN, -1.0, 1j, {}, torch.tensor(2), torch.rand(3), META, object()]
 PROBABILITIES: list[Any] = [
     None, "abc", 0.5, [], {}, [["a"]], [[0.5], [0.5, 0.5]], torch.tensor(0.5), torch.rand(3, 0), -FLIPS, 2 * FLIPS,
     NAN * FLIPS, torch.eye(3).long(), torch.eye(3).bool(), COMPLEX, META, np.array(["a"]), np.eye(3) + 1j,
@@ -260,8 +269,16 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     "ksd_check of a program": (
         with_defaults(ksd_check, model=program, data=DATA, num_bootstrap=5, progress=False),
         {
-            "posterior": ["draws", 3, [], {}, EMPTY, CHECK, True, object(), torch.rand(3)],
-            "parameters": ["stop", 3, [0.5], {"start": torch.tensor(0.5)}, {"stop": torch.rand(3)}],
+            "posterior": [
+                "draws", 3, [], {}, EMPTY, CHECK, True, object(), torch.rand(3), {"start": torch.rand(3)},
+                {3: torch.rand(3)}, {"stop": "a"}, {"stop": META[0]}, {"stop": None}, {"stop": torch.full((3,), 2.0)},
+                {"stop": torch.tensor([0.5, NAN])}, {"stop": torch.rand(0)}, {"x": torch.ones(3, 4, 5)}, len,
+                MarkovSequence,
+            ],
+            "parameters": [
+                "stop", 3, [0.5], {"start": torch.tensor(0.5)}, {"stop": torch.rand(3)}, {"stop": "a"}, {"stop": None},
+                {"stop": 2.0}, {"stop": NAN}, {"x": torch.ones(4, 5)},
+            ],
         },
     ),
     "ksd_compare": (
@@ -311,16 +328,23 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     "split": (
         with_defaults(split, data=WORDS),
         {
-            "data": [None, 3, "abc", [], {}, [3], COMPLEX, WALK],
-            "fraction": ["half", None, 0, 1, 2, -0.5, True, [0.5], 0.5j],
+            "data": [None, 3, "abc", [], {}, [3], COMPLEX, META, WALK],
+            "fraction": ["half", None, 0, 1, 2, -0.5, True, [0.5], 0.5j, NAN, math.inf],
+            "seed": SEEDS,
         },
     ),
     "Sequences": (
         with_defaults(Sequences, tokens=DATA.tokens, lengths=DATA.lengths, alphabet=3),
         {
-            "tokens": [None, [[0]], "ab", torch.rand(4, 5), torch.zeros(4).long(), np.zeros((4, 5), dtype=int)],
-            "lengths": [None, [1, 2], torch.rand(4), torch.ones(4, 1).long(), META],
-            "alphabet": [0, -1, (), ("a", "a", "b")],
+            "tokens": [
+                None, [[0]], "ab", torch.rand(4, 5), torch.zeros(4).long(), np.zeros((4, 5), dtype=int),
+                9 * torch.ones(4, 5).long(), -torch.ones(4, 5).long(),
+            ],
+            "lengths": [
+                None, [1, 2], torch.rand(4), torch.ones(4, 1).long(), META, torch.tensor([-1, 1, 1, 1]),
+                torch.tensor([9, 1, 1, 1]),
+            ],
+            "alphabet": [0, -1, (), ("a", "a", "b"), None, 2.5, NAN, True, 2**80, Sequences],
         },
     ),
     "Sequences.of": (
@@ -328,7 +352,10 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         {
             "data": [
                 None, 3, "abc", b"abc", {}, [], [None], [3], [[0.5]], [[NAN]], torch.rand(2, 2), np.zeros((2, 2, 2)),
+                META, META.long(), [[0.5j]], [META[0].long()], np.zeros((2, 2), dtype="datetime64[s]"),
             ],
+            "lengths": [3, [1], "ab"],
+            "pad": [-1, "a"],
             "alphabet": [
                 0, -1, 2.5, "", "ab", "aabc", [[1], [2]], DATA.tokens, True, NAN, object(), Sequences, {}, 1e9, 3,
             ],
@@ -337,21 +364,46 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     "Sequences.of an array": (
         with_defaults(Sequences.of, data=torch.tensor([[0, 1], [1, -1]]), pad=-1),
         {
-            "pad": ["a", None, 0.5, True, [1], torch.tensor([1, 2]), NAN],
-            "lengths": [3, [1], [1, 2, 3], [0.5, 1], torch.rand(2), [[1], [1]], 2 + 1j],
-            "alphabet": [1, [0], ["a"], [[0], [1]]],
+            "pad": ["a", None, 0.5, True, [1], torch.tensor([1, 2]), NAN, 2**70],
+            "lengths": [
+                3, [1], [1, 2, 3], [0.5, 1], torch.rand(2), [[1], [1]], 2 + 1j, "ab", [None, 1], META[0, :2], {"a": 1},
+                object(), [-1, 1], [9, 1], ["a", "b"], [10**30, 1],
+            ],
+            "alphabet": [1, [0], ["a"], [[0], [1]], 2**80],
         },
     ),
+    "Sequences.of sequences": (
+        with_defaults(Sequences.of, data=DATA), {"alphabet": ["ab", 3], "sep": [" "], "lengths": [[4] * 4], "pad": [0]},
+    ),
+    "Sequences[...]": (
+        lambda rows: DATA[rows],
+        {
+            "rows": [
+                None, ..., "ab", 1, 2.5, True, [99], [-9], [0.5], torch.rand(2), torch.tensor(1), torch.tensor([True]),
+                META, {}, object(), (0, 1), [None], [[0], [1]], slice("a"), slice(None, None, -1),
+            ],
+        },
+    ),
+    "Sequences.encode": (DATA.encode, {"symbols": [None, 3, "xy", [["a"]], [None], object(), [{}], NAN]}),
+    "Sequences.padded": (DATA.padded, {"pad": [None, "a", 0.5, [1], torch.tensor([1, 2]), NAN, 2**70, 1j]}),
+    "Sequences.cat": (Sequences.cat, {"parts": [None, 3, [], [None], DATA, "ab", [DATA, OTHER], [DATA, "ab"], {}]}),
     "Sequences.over": (DATA.over, {"alphabet": [None, 3.5, "ab", "aab", object(), [], 0, NAN, Sequences]}),
     "as_model": (
         with_defaults(as_model, model=WALK, data=WORDS),
         {
-            "model": MODELS,
-            "data": [None, 3, "abc", [], {}],
+            "model": [*MODELS, torch.nn.Linear(2, 2)],
+            "data": [None, 3, "abc", [], {}, META],
             "parameters": ["stop", 3, [0.5], {"stop": 1.0}],
             "order": [value for value in COUNTS if value is not None],
             "sampler": ["yes", 3, {}, lambda: None, Sequences],
         },
+    ),
+    "as_model of a program": (
+        with_defaults(as_model, model=program, data=WORDS), {"parameters": [{"stop": value} for value in NO_SHARES]},
+    ),
+    "as_model of a loop": (
+        with_defaults(as_model, model=hierarchy, data=WORDS),
+        {"parameters": [{"x_0": torch.tensor(1)}, *({"stop": value} for value in NO_SHARES)]},
     ),
     "constrain": (
         with_defaults(constrain, model=WALK, predicate=lambda x: x.lengths > 1),
@@ -499,13 +551,46 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     ),
     "LoopProgram": (
         with_defaults(LoopProgram, program=loop, alphabet_size=3),
-        {"program": [None, "loop", 3], "alphabet_size": COUNTS, "max_length": COUNTS},
+        {
+            "program": [None, "loop", 3, LoopProgram, lambda x: None],
+            "alphabet_size": COUNTS,
+            "parameters": ["stop", 3, [], {"rate": 0.5}],
+            "symbol_site": [None, 3, "x", "stop_{}"],
+            "stop_site": [None, 3, "stop", "x_{}"],
+            "max_length": COUNTS,
+        },
     ),
-    "LoopProgram(...).draw": (LoopProgram(loop, 3).draw, {"num_sequences": COUNTS}),
+    "LoopProgram(...).draw": (
+        with_defaults(LoopProgram(loop, 3).draw, num_sequences=2), {"num_sequences": COUNTS, "generator": GENERATORS},
+    ),
     "LoopProgram(...).log_joint": (LoopProgram(loop, 3).log_joint, {"sequences": [*SEQUENCES, OTHER]}),
     "LoopProgram(...).log_ratio": (
         with_defaults(LoopProgram(loop, 3).log_ratio, sequences=DATA, edits=zs().edits(DATA)),
         {"sequences": [*SEQUENCES, OTHER], "edits": [None, zs(), zs().edits(DATA[:2])]},
+    ),
+    "VectorizedProgram": (
+        vectorized,
+        {
+            "program": [None, "program", 3, loop, WALK, MarkovSequence, lambda x: None],
+            "example": [None, "abc", 3, WORDS, DATA[:0]],
+            "parameters": ["stop", 3, [], [1], {"stop": "a"}],
+        },
+    ),
+    "VectorizedProgram(...).draw": (
+        with_defaults(vectorized().draw, num_sequences=2), {"num_sequences": COUNTS, "generator": GENERATORS},
+    ),
+    "VectorizedProgram(...).at": (
+        vectorized().at, {"values": [None, "stop", 3, {"start": 1.0}, {"stop": "a"}, {"stop": torch.rand(3)}]},
+    ),
+    "PosteriorModels": (
+        with_defaults(PosteriorModels, program=program, data=DATA, posterior={"stop": torch.rand(3)}),
+        {
+            "data": [None, WORDS, 3],
+            "posterior": [
+                {"stop": "a"}, {"stop": META[0]}, {"stop": torch.rand(0)}, {"stop": None}, {"start": torch.rand(3)},
+            ],
+            "num_draws": COUNTS,
+        },
     ),
     "VectorizedProgram(...).log_joint": (vectorized().log_joint, {"sequences": [*SEQUENCES, OTHER]}),
     "zs": (
@@ -656,11 +741,13 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     "goodness_of_fit": (
         goodness,
         {
+            "model": [*MODELS, program],
+            "sequences": [*SEQUENCES, OTHER],
+            "views": [*VIEW_LISTS, [VIEWS[0]] * 2],
             "bootstrap": BOOTSTRAPS,
             "num_bootstrap": COUNTS,
             "seed": SEEDS,
             "max_bytes": COUNTS,
-            "views": [[], [VIEWS[0]] * 2],
         },
     ),
     "localize": (
@@ -829,7 +916,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         {
             "posterior": [
                 None, "draws", 3, [], {}, {3: torch.rand(3)}, {"start": META}, torch.rand(3), EMPTY,
-                MarkovSequence, object(),
+                MarkovSequence, object(), {"start": "a"}, {"start": None}, {"start": torch.rand(0, 2)}, len,
             ],
             "num_draws": COUNTS,
             "group_by_chain": FLAGS,
@@ -878,101 +965,6 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         },
     ),
 }  # fmt: skip
-
-
-OPEN: dict[str, tuple[Callable[..., Any], Arguments]] = {
-    "split": (with_defaults(split, data=WORDS), {"data": [META], "seed": SEEDS, "fraction": [NAN]}),
-    "Sequences": (
-        with_defaults(Sequences, tokens=DATA.tokens, lengths=DATA.lengths, alphabet=3),
-        {
-            "tokens": [9 * torch.ones(4, 5).long(), -torch.ones(4, 5).long()],
-            "lengths": [torch.tensor([-1, 1, 1, 1]), torch.tensor([9, 1, 1, 1])],
-            "alphabet": [None, 2.5, NAN, Sequences],
-        },
-    ),
-    "Sequences.of": (
-        with_defaults(Sequences.of, data=WORDS),
-        {
-            "data": [META, META.long(), [[0.5j]], [META[0].long()], np.zeros((2, 2), dtype="datetime64[s]")],
-            "lengths": [3, [1], "ab"],
-            "pad": [-1, "a"],
-        },
-    ),
-    "Sequences.of an array": (
-        with_defaults(Sequences.of, data=torch.tensor([[0, 1], [1, -1]]), pad=-1),
-        {
-            "lengths": ["ab", [None, 1], META[0, :2], {"a": 1}, object(), [-1, 1], [9, 1], ["a", "b"], [10**30, 1]],
-            "alphabet": [2**80],
-        },
-    ),
-    "Sequences[...]": (
-        lambda rows: DATA[rows],
-        {
-            "rows": [
-                "ab", 2.5, [99], [-9], [0.5], torch.rand(2), torch.tensor([True]), META, {}, object(), (0, 1), [None],
-            ],
-        },
-    ),
-    "Sequences.encode": (DATA.encode, {"symbols": [None, 3, "xy", [["a"]], [None], object(), [{}], NAN]}),
-    "Sequences.padded": (DATA.padded, {"pad": [None, "a", 0.5, [1], torch.tensor([1, 2]), NAN, 2**70, 1j]}),
-    "Sequences.cat": (Sequences.cat, {"parts": [None, 3, [], [None], DATA, "ab", [DATA, OTHER], [DATA, "ab"], {}]}),
-    "as_model": (with_defaults(as_model, model=WALK, data=WORDS), {"data": [META], "model": [torch.nn.Linear(2, 2)]}),
-    "as_model of a program": (
-        with_defaults(as_model, model=program, data=WORDS),
-        {"parameters": [{"stop": value} for value in ("a", None, NAN, -1.0, 1j, {}, torch.tensor(2), object())]},
-    ),
-    "ksd_check of a program": (
-        with_defaults(ksd_check, model=program, data=DATA, num_bootstrap=5, progress=False),
-        {
-            "posterior": [
-                {"start": torch.rand(3)}, {3: torch.rand(3)}, {"stop": "a"}, {"stop": META[0]}, {"stop": None},
-                {"stop": torch.full((3,), 2.0)}, MarkovSequence,
-            ],
-            "parameters": [{"stop": "a"}, {"stop": None}, {"stop": 2.0}, {"stop": NAN}],
-        },
-    ),
-    "LoopProgram": (
-        with_defaults(LoopProgram, program=loop, alphabet_size=3),
-        {"program": [LoopProgram, lambda x: None], "symbol_site": ["stop_{}"], "stop_site": ["x_{}"]},
-    ),
-    "LoopProgram(...).draw": (
-        with_defaults(LoopProgram(loop, 3).draw, num_sequences=2), {"generator": GENERATORS}
-    ),
-    "VectorizedProgram": (
-        vectorized,
-        {
-            "program": [None, "program", 3, loop, WALK, MarkovSequence, lambda x: None],
-            "example": [None, "abc", 3, WORDS, DATA[:0]],
-            "parameters": ["stop", 3, [1], {"stop": "a"}],
-        },
-    ),
-    "VectorizedProgram(...).draw": (
-        with_defaults(vectorized().draw, num_sequences=2), {"num_sequences": COUNTS, "generator": GENERATORS}
-    ),
-    "VectorizedProgram(...).at": (
-        vectorized().at, {"values": [None, "stop", 3, {"start": 1.0}, {"stop": "a"}, {"stop": torch.rand(3)}]}
-    ),
-    "PosteriorModels": (
-        with_defaults(PosteriorModels, program=program, data=DATA, posterior={"stop": torch.rand(3)}),
-        {
-            "data": [None, WORDS, 3],
-            "posterior": [
-                {"stop": "a"}, {"stop": META[0]}, {"stop": torch.rand(0)}, {"stop": None}, {"start": torch.rand(3)},
-            ],
-            "num_draws": COUNTS,
-        },
-    ),
-    "goodness_of_fit": (
-        goodness,
-        {
-            "model": [*MODELS, program],
-            "sequences": [None, 3, Sequences],
-            "views": [None, 3, [None], ["length"], View, [View]],
-        },
-    ),
-    "from_pyro": (from_pyro, {"posterior": [{"start": "a"}, {"start": None}, len]}),
-}  # fmt: skip
-"""What is not refused as it should be yet."""
 
 
 def cases(table: Mapping[str, tuple[Callable[..., Any], Arguments]]) -> Iterator[Any]:
@@ -1028,6 +1020,11 @@ def test_there_are_many_wrong_arguments() -> None:
             network, prompt=np.array([0]), end=np.int64(1), max_length=np.int64(3), top_k=np.int64(4)
         ).draw(np.int64(2)),
         lambda: plot_ngrams(CHECK, num=np.int64(3), figsize=np.array([5.0, 3.0])),
+        lambda: split(WORDS, np.float32(0.5), seed=np.int64(3)),
+        lambda: DATA[np.array([0, 2])].padded(np.int64(-1)),
+        lambda: as_model(program, WORDS, parameters={"stop": np.float64(0.5)}).draw(np.int64(2)),
+        lambda: as_model(hierarchy, WORDS, parameters={"stop": np.array(0.5)}).draw(np.int64(2)),
+        lambda: PosteriorModels(program, DATA, {"stop": np.array([0.3, 0.4])}, num_draws=np.int64(2)),
         lambda: random_walk(np.int64(3), hold=np.float32(0.5), mean_length=np.int64(4)),
     ],
 )  # fmt: skip
