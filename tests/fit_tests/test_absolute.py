@@ -103,7 +103,7 @@ def test_seeds_give_the_same_result_on_one_and_on_several_threads(bootstrap: Any
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"views": []}, "views: expected at least one view and distinct names, found []"),
+        ({"views": []}, "views: expected a list of View objects, at least one, found []"),
         ({"views": default_views()[:1] * 2}, "distinct names, found ['content-1', 'content-1']"),
         ({"num_bootstrap": 0}, "num_bootstrap: expected an integer of at least 1, found 0"),
         ({"bootstrap": "tame"}, "bootstrap: expected 'auto', 'parametric' or 'wild', found 'tame'"),

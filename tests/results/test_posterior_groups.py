@@ -182,8 +182,8 @@ def test_what_does_not_fit(arguments: dict[str, Any], message: str) -> None:
             "number of chains and draws for all sites, found {'a': [1, 4], 'b': [1",
         ),
         ({"a": torch.tensor(1.0)}, "the same number of chains and draws for all sites, found {'a': [1]}"),
-        ({}, "the same number of chains and draws for all sites, found {}"),
-        (3, "posterior: expected draws by name, an MCMC object, a Predictive or a guide, found int"),
+        ({}, "posterior: expected draws of at least one site, found none in {}"),
+        (3, "posterior: expected draws by name, an MCMC object, a Predictive or a guide, found 3"),
     ],
 )
 def test_what_is_no_posterior(posterior: Any, message: str) -> None:

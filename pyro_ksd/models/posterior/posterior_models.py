@@ -23,7 +23,7 @@ from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws
 from pyro_ksd.models.posterior.table_batch import TableBatch
 from pyro_ksd.models.programs.call_conventions import convention_of, is_loop
-from pyro_ksd.models.programs.global_sites import check_supports, global_sites
+from pyro_ksd.models.programs.global_sites import check_supports, sites_of
 from pyro_ksd.models.programs.loop import LoopProgram, loop_sites
 from pyro_ksd.models.programs.loop_site_names import SiteNames
 from pyro_ksd.models.programs.program_errors import called_with
@@ -74,7 +74,7 @@ class PosteriorModels:
             () if is_loop(program) else convention_of(program).arguments(data.tokens, data.lengths, data.vectors)
         )
         with called_with(program, arguments, data.alphabet_size):
-            sites = global_sites(program, *arguments) if arguments else loop_sites(program, SiteNames())
+            sites = sites_of(program, *arguments) if arguments else loop_sites(program, SiteNames())
         found = posterior_draws(posterior, sites.shapes, *arguments, num_draws=num_draws, local=sites.local)
         if not found:
             raise ValueError(f"posterior: expected draws of some of the sites {sorted(sites.shapes)}, found none")

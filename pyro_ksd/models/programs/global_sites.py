@@ -108,7 +108,7 @@ def bind(
     return bound
 
 
-def global_sites(program: Callable[..., Any], *arguments: Any, seed: int = 0) -> GlobalSites:
+def sites_of(program: Callable[..., Any], *arguments: Any, seed: int = 0) -> GlobalSites:
     """The global sites of a program, and those that belong to each sequence.
 
     :param arguments: of the program, the tokens ``[N, T]`` first; nothing for a program without arguments.
@@ -131,10 +131,11 @@ def _traced(program: Callable[..., Any], *arguments: Any, seed: int = 0) -> Trac
 
 
 def _plate_of_sequences(trace: Trace, size: int) -> str | None:
-    """The name of the plate over ``size`` sequences; ``None`` if the observed sites stand in none or in several."""
+    """The name of the one plate over ``size`` sequences in which all observed sites stand that are in such plates."""
     stacks = [site["cond_indep_stack"] for _, site in sample_sites(trace) if site["is_observed"]]
-    names = {frame.name for stack in stacks for frame in stack if frame.vectorized and frame.size == size}
-    return names.pop() if len(names) == 1 else None
+    names = [{frame.name for frame in stack if frame.vectorized and frame.size == size} for stack in stacks]
+    common = set.intersection(*filter(None, names)) if any(names) else set()
+    return common.pop() if len(common) == 1 else None
 
 
 def _site(node: Mapping[str, Any]) -> GlobalSite:

@@ -20,7 +20,7 @@ from pyro_ksd.models.programs.global_sites import (
     bind,
     check_by_name,
     checked_point,
-    global_sites,
+    sites_of,
 )
 from pyro_ksd.models.programs.loop_runs import DrawnRun
 from pyro_ksd.models.programs.loop_scoring import LoopScoring
@@ -148,7 +148,7 @@ def loop_sites(program: Callable[[], Any], names: SiteNames) -> GlobalSites:
     """The global sites of a program, and those of symbols and stops; each run may reach others."""
     found: dict[str, GlobalSite] = {}
     for seed in range(_LOOKS):
-        found |= global_sites(program, seed=seed).sites
+        found |= sites_of(program, seed=seed).sites
     local = {name for name in found if names.is_stop(name) or names.symbol_step(name) is not None}
     return GlobalSites(
         {name: site for name, site in found.items() if name not in local},

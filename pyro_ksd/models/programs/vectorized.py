@@ -19,7 +19,7 @@ from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.programs.call_conventions import check_is_program, convention_of, generated_codes, generates
 from pyro_ksd.models.programs.empty_sequence import beside_another, is_defined
 from pyro_ksd.models.programs.enumeration import InParallel
-from pyro_ksd.models.programs.global_sites import Shapes, bind, check_by_name, checked_point, global_sites, other_values
+from pyro_ksd.models.programs.global_sites import Shapes, bind, check_by_name, checked_point, other_values, sites_of
 from pyro_ksd.models.programs.plate_layout import (
     Layout,
     check_latents,
@@ -97,11 +97,11 @@ class VectorizedProgram(ChunkedModel):
     def parameter_shapes(self) -> Shapes:
         """The shapes of the global latent sites and ``pyro.param`` sites, by name."""
         with called_with(self._program, self._example, self.alphabet_size):
-            return global_sites(self._program, *self._example).shapes
+            return sites_of(self._program, *self._example).shapes
 
     def _checked(self, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
         with called_with(self._program, self._example, self.alphabet_size):
-            sites = global_sites(self._program, *self._example)
+            sites = sites_of(self._program, *self._example)
         return checked_point(parameters, sites, self._program, self._example)
 
     def at(self, values: Mapping[str, Tensor]) -> VectorizedProgram:

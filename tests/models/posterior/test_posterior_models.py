@@ -253,19 +253,55 @@ def test_replicates_that_the_program_itself_calls_impossible_are_shown_with_the_
         posterior_predictive(draws, data, default_views())
 
 
-@pytest.mark.parametrize("bad", [math.nan, -math.inf])
+@pytest.mark.parametrize("bad", [math.inf, -math.inf])
 def test_data_that_one_draw_cannot_score_are_shown_with_the_site(bad: float) -> None:
     def factor(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
         worth = pyro.sample("worth", dist.Normal(torch.tensor(0.0).double(), 1.0))
         if num_sequences is not None:
             return torch.zeros(num_sequences, 1, dtype=torch.long), torch.ones(num_sequences, dtype=torch.long)
         with pyro.plate("sequences", len(lengths)):
-            pyro.factor("worths", worth * lengths)
+            pyro.factor("worths", (worth - worth.clamp(min=3)) * lengths)  # NaN for infinity
         return None
 
     draws = PosteriorModels(factor, DATA, {"worth": torch.tensor([-1.0, -2.0, bad]).double()})
     with pytest.raises(ValueError, match="worths"):
         posterior_predictive(draws, DATA, default_views())
+
+
+@pytest.mark.parametrize(
+    ("program", "values", "message"),
+    [
+        (
+            hidden,
+            HIDDEN | {"z_0": torch.zeros(DRAWS, 5)},
+            "posterior: site 'z_0' belongs to each sequence",
+        ),
+        (
+            loop,
+            CHAIN | {"x_0": torch.zeros(DRAWS)},
+            "posterior: site 'x_0' belongs to each sequence",
+        ),
+        (
+            loop,
+            {"initial": 2 * CHAIN["initial"]},
+            "posterior: site 'initial': expected values in the support of D",
+        ),
+        (chain, CHAIN | {"initial": CHAIN["initial"].log()}, "in 3 of 3 draws; transform unconstrained values"),
+        (
+            chain,
+            CHAIN | {"moves": CHAIN["moves"].log().sqrt()},
+            "posterior: site 'moves': .* found NaN in 3 of 3",
+        ),
+        (
+            chain,
+            {name: value[:0] for name, value in CHAIN.items()},
+            "posterior: expected at least one draw of",
+        ),
+    ],
+)
+def test_wrong_draws_are_named_with_the_site(program: Any, values: dict[str, Tensor], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PosteriorModels(program, DATA, values)
 
 
 def test_the_batch_suits_the_program() -> None:

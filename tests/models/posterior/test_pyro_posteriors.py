@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pyro
+import pyro.distributions as dist
 import pytest
 import torch
 from bayesian_chain import bayesian, many
@@ -55,14 +57,47 @@ def test_singleton_dimensions_of_predictive_go() -> None:
     ("source", "message"),
     [
         ({"initial": torch.rand(5, 4)}, "site 'initial' has draws of shape [5, 4], expected [draws, 3] or [chains, dr"),
-        ({"speed": torch.rand(5)}, "the program has no global site ['speed'], expected some of ['initial', 'moves']"),
+        (
+            {"speed": torch.rand(5)},
+            "posterior: the program has no global site ['speed'], expected some of ['i",
+        ),
         (many(2) | {"initial": torch.rand(3, 3)}, "chains and draws for all sites, found {'initial': [1, 3], 'mov"),
-        (3, "posterior: expected draws by name, an MCMC object, a Predictive or a guide, found int"),
+        (3, "posterior: expected draws by name, an MCMC object, a Predictive or a guide, found 3"),
+        (
+            {"initial": torch.rand(0, 3)},
+            "posterior: expected at least one draw of each site, found none of ['in",
+        ),
+        ({"initial": "high"}, "posterior: site 'initial': expected real numbers, found 'high'"),
+        (MCMC, "posterior: expected draws by name, an MCMC object, a Predictive or a guide, found the class MCMC"),
     ],
 )
 def test_wrong_draws(source: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         posterior_draws(source, SHAPES)
+
+
+def test_sites_of_single_sequences_are_refused_in_draws_and_left_out_of_those_of_a_guide() -> None:
+    local = {"mood": "it stands inside the plate 'sequences': leave it out"}
+    message = (
+        "posterior: site 'mood' belongs to each sequence, expected values of global sites alone, ['initial', 'moves']; "
+        "it stands inside the plate 'sequences': leave it out"
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        posterior_draws(many(2) | {"mood": torch.rand(2, 5)}, SHAPES, local=local)
+
+    def guide(sequences: Tensor, lengths: Tensor) -> None:
+        pyro.sample("initial", dist.Dirichlet(torch.ones(3)))
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("mood", dist.Normal(0.0, 1.0))
+
+    assert set(posterior_draws(guide, SHAPES, *ARGUMENTS, local=local)) == {"initial"}
+
+
+def test_a_guide_that_fails_is_named() -> None:
+    message = "posterior: expected a guide that runs with the arguments of the program, found the function len, which f"
+    for call in (lambda: posterior_draws(len, SHAPES, *ARGUMENTS), lambda: chained_draws(len)):
+        with pytest.raises(ValueError, match=message):
+            call()
 
 
 def run_mcmc(num_chains: int = 1) -> MCMC:

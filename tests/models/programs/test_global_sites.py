@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pyro
 import pyro.distributions as dist
 import pytest
@@ -16,13 +17,20 @@ from pyro.infer import SVI, Trace_ELBO
 from pyro.infer.autoguide import AutoDelta, AutoNormal
 from pyro.nn import PyroModule, PyroSample
 from pyro_programs import FEW_SEQUENCES as DATA
-from pyro_programs import SIZE, bernoulli, chain_with_stop, stops
+from pyro_programs import SIZE, bernoulli, chain_with_stop, hmm, stops
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.models import MarkovSequence
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.programs.global_sites import as_value, bind, check_names, checked_point, global_sites
+from pyro_ksd.models.programs.global_sites import (
+    bind,
+    check_names,
+    check_supports,
+    checked_point,
+    other_values,
+    sites_of,
+)
 
 ARGUMENTS = (DATA.tokens, DATA.lengths)
 
@@ -109,10 +117,31 @@ def parametric(sequences: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def test_shapes_of_global_sites_and_parameters() -> None:
-    assert global_sites(parametric, *ARGUMENTS).shapes == {"shift": (), "group": (4,), "scale": (2,)}
-    assert global_sites(bayesian, *ARGUMENTS).shapes == {"initial": (3,), "moves": (3, 3)}
-    assert global_sites(chain_with_stop, *ARGUMENTS).shapes == {}
+    assert sites_of(parametric, *ARGUMENTS).shapes == {"shift": (), "group": (4,), "scale": (2,)}
+    assert sites_of(bayesian, *ARGUMENTS).shapes == {"initial": (3,), "moves": (3, 3)}
+    assert sites_of(chain_with_stop, *ARGUMENTS).shapes == {}
     assert len(pyro.get_param_store()) == 0
+    assert sites_of(parametric, *ARGUMENTS).local == {}
+
+
+def test_sites_in_the_plate_of_the_sequences_are_local() -> None:
+    steps = {f"{name}_{t}" for name in ("z", "x", "stop") for t in range(DATA.width)}
+    assert set(sites_of(hmm, *ARGUMENTS).local) == steps
+
+    def grid(sequences: Tensor, lengths: Tensor) -> None:  # as many steps as sequences
+        over_steps = pyro.plate("steps", sequences.shape[1], dim=-1)
+        with over_steps:
+            pyro.sample("weight", dist.Normal(0.0, 1.0))
+        with pyro.plate("sequences", len(lengths), dim=-2):
+            pyro.factor("length", -lengths[:, None])
+            pyro.sample("mood", dist.Normal(0.0, 1.0))
+            with over_steps:
+                pyro.sample("x", dist.Categorical(torch.ones(SIZE)), obs=sequences)
+
+    square = torch.zeros(4, 4, dtype=torch.long)
+    found = sites_of(grid, square, torch.full((4,), 4))
+    assert set(found.local) == {"x", "length", "mood"}
+    assert found.shapes == {"weight": (4,)}
 
 
 def test_bound_values_reach_latent_sites_and_parameters_alone() -> None:
@@ -129,11 +158,130 @@ def test_bound_values_reach_latent_sites_and_parameters_alone() -> None:
 
 
 def test_a_point_is_checked_against_the_shapes() -> None:
+    sites = sites_of(parametric, *ARGUMENTS)
+    found = checked_point({"shift": 3.0}, sites, parametric, ARGUMENTS)
+    assert found["shift"].item() == 3.0
+    with pytest.raises(ValueError, match=r"site 'scale' has the shape \[3\], expected \[2\]; pass one value, not a"):
+        checked_point({"scale": torch.ones(3)}, sites, parametric, ARGUMENTS)
     shapes = {"a": torch.Size([2]), "b": torch.Size([])}
-    found = checked_point({"b": 3.0}, shapes)  # type: ignore[dict-item]
-    assert found["b"].item() == 3.0
-    with pytest.raises(ValueError, match=r"site 'a' has the shape \[3\], expected \[2\]; pass one value, not a batch"):
-        checked_point({"a": torch.ones(3)}, shapes)
-    check_names({"a": None}, shapes)
-    with pytest.raises(ValueError, match=r"no global site \['c', 'd'\], expected some of \['a', 'b'\]"):
-        check_names({"d": None, "a": None, "c": None}, shapes)
+    check_names("posterior", {"a": None}, shapes, {})
+    with pytest.raises(ValueError, match=r"posterior: .* no global site \['c', 'd'\], expected some of \['a', 'b'\]"):
+        check_names("posterior", {"d": None, "a": None, "c": None}, shapes, {})
+
+
+def supported(sequences: Tensor, lengths: Tensor) -> None:
+    scale = pyro.param("scale", torch.ones(2), constraint=dist.constraints.positive)
+    top = pyro.sample("top", dist.Uniform(0.0, 10.0))
+    pyro.sample("below", dist.Uniform(0.0, top))
+    pyro.sample("count", dist.Poisson(scale[0]))
+    with pyro.plate("rows", SIZE):
+        pyro.sample("moves", dist.Dirichlet(torch.ones(SIZE)))
+    with pyro.plate("sequences", len(lengths)):
+        pyro.sample("mood", dist.Normal(0.0, 1.0))
+        pyro.factor("length", -lengths)
+
+
+def rounded(rows: int = SIZE) -> Tensor:
+    """Probabilities whose sum is 1 up to rounding."""
+    return torch.full((rows, SIZE), (1 + 1e-5) / SIZE)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"top": 9.99, "below": 9.98},  # more than most draws of the prior allow
+        {"moves": rounded(), "count": 3},
+        {"moves": torch.eye(SIZE), "scale": np.array([0.5, 2.0])},
+        {"scale": torch.tensor([0.0, 1.0])},  # a positive number that was rounded to 0
+        {"count": np.int64(2), "below": False},
+    ],
+)
+def test_values_in_the_supports(values: dict[str, Any]) -> None:
+    found = checked_point(values, sites_of(supported, *ARGUMENTS), supported, ARGUMENTS)
+    assert set(found) == set(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"top": 10.5},
+            "'top': expected values in the support of Uniform, Interval(lower_bound=0.0, upper_bound=10.0), f",
+        ),
+        (
+            {"top": 5.0, "below": 6.0},
+            "site 'below': expected values in the support of Uniform, Interval(lower_bound=0.0, ",
+        ),
+        (
+            {"moves": 0.9 * torch.eye(SIZE)},
+            "support of Dirichlet, Simplex(), found values from 0 to 0.9; transform uncon",
+        ),
+        ({"moves": torch.full((SIZE, SIZE), torch.nan)}, "support of Dirichlet, Simplex(), found NaN"),
+        ({"count": 1.5}, "support of Poisson, IntegerGreaterThan(lower_bound=0), found 1.5"),
+        ({"count": "many"}, "support of Poisson, IntegerGreaterThan(lower_bound=0), found 'many'"),
+        ({"count": None}, "support of Poisson, IntegerGreaterThan(lower_bound=0), found None"),
+        (
+            {"scale": [-1.0, 1.0]},
+            "'scale': expected values in the support of pyro.param, GreaterThan(lower_bound=0.0), f",
+        ),
+        (
+            {"mood": torch.zeros(5)},
+            "site 'mood' belongs to each sequence, expected values of global sites alone, ['below'",
+        ),
+        ({"mood": torch.zeros(5)}, 'out; if it is discrete, sum it out with infer={"enumerate": "parallel"}'),
+    ],
+)
+def test_values_outside_of_the_supports(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        checked_point(values, sites_of(supported, *ARGUMENTS), supported, ARGUMENTS)
+    assert str(caught.value).startswith("parameters: site ")
+
+
+def test_wrong_draws_are_counted() -> None:
+    sites = sites_of(supported, *ARGUMENTS)
+    draws = {"top": torch.tensor([5.0, torch.nan, torch.nan, 11.0])}
+    message = "posterior: site 'top': expected values .*, found NaN in 2 of 4 draws; remove them"
+    with pytest.raises(ValueError, match=message):
+        check_supports("posterior", draws, sites, supported, ARGUMENTS)
+    draws = {"top": torch.tensor([5.0, 12.0, -1.0, 11.0])}
+    message = "posterior: site 'top': expected values in the support of Uniform, .*, found 12 in 3 of 4 draws; transf"
+    with pytest.raises(ValueError, match=message):
+        check_supports("posterior", draws, sites, supported, ARGUMENTS)
+    check_supports("posterior", {"moves": rounded().expand(4, -1, -1)}, sites, supported, ARGUMENTS)
+
+
+def test_rounded_probabilities_are_no_mistake() -> None:
+    values = {name: (value * (1 + 1e-5)).float() for name, value in point().items()}
+    torch.testing.assert_close(
+        as_model(bayesian, DATA, parameters=values).log_joint(DATA),
+        chain(point()).log_joint(DATA),
+        rtol=1e-3,
+        atol=1e-3,
+    )
+
+
+def test_a_distribution_without_a_support_takes_any_number() -> None:
+    class Silent(dist.Normal):
+        @property
+        def support(self) -> Any:
+            raise NotImplementedError
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        pyro.sample("a", Silent(0.0, 1.0))
+
+    sites = sites_of(program, *ARGUMENTS)
+    assert checked_point({"a": -7.0}, sites, program, ARGUMENTS)["a"].item() == -7.0
+    with pytest.raises(ValueError, match="parameters: site 'a': expected real numbers, found 'low'"):
+        checked_point({"a": "low"}, sites, program, ARGUMENTS)
+
+
+def test_other_values_have_the_names_and_shapes_of_those_before() -> None:
+    known = {"a": torch.ones(2), "b": torch.tensor(1.0)}
+    assert other_values({"b": 3.0}, known)["b"].item() == 3.0
+    for values, message in (
+        ({"c": 1.0}, r"values: expected some of the sites \['a', 'b'\], found \['c'\]"),
+        ({"a": 1.0}, r"values: site 'a' has the shape \[\], expected \[2\]"),
+        ([1.0], r"values: expected values by the names of the sites, found \[1.0\]; pass a dictionary"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            other_values(values, known)  # type: ignore[arg-type]

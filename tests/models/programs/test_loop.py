@@ -243,7 +243,7 @@ def test_draws_seed_numpy_and_random_too():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"program": 3}, "program: expected a callable without arguments, found int"),
+        ({"program": 3}, "program: expected a function without arguments, found 3"),
         ({"alphabet_size": 0}, "alphabet_size: expected an integer of at least 1, found 0"),
         ({"max_length": 0}, "max_length: expected an integer of at least 1, found 0"),
         ({"symbol_site": "x"}, r"symbol_site: expected a name with one \{\} for the step, found 'x'"),
