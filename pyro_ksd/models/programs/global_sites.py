@@ -44,7 +44,10 @@ class GlobalSite:
     @property
     def wanted(self) -> str:
         """What is expected of a value."""
-        return "real numbers" if self.support is None else f"values in the support of {self.kind}, {self.support}"
+        if self.support is None:
+            return "real numbers"
+        words = " ".join(str(self.support).split())  # tensors of bounds take several lines
+        return f"values in the support of {self.kind}, {words}"
 
 
 @dataclass(frozen=True)
