@@ -351,7 +351,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         with_defaults(Sequences.of, data=WORDS),
         {
             "data": [
-                None, 3, "abc", b"abc", {}, [], [None], [3], [[0.5]], [[NAN]], torch.rand(2, 2), np.zeros((2, 2, 2)),
+                None, 3, "abc", b"abc", {}, [], [None], [3], [[0.5]], [[NAN]], torch.rand(2, 2), np.zeros((2, 2, 2, 2)),
                 META, META.long(), [[0.5j]], [META[0].long()], np.zeros((2, 2), dtype="datetime64[s]"),
             ],
             "lengths": [3, [1], "ab"],

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, RandomReplacements, Substitutions
+from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, RandomReplacements, Substitutions, Union, zs
 from pyro_ksd.edits.prefix_neighborhoods import sparse_zs
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.models.base import SequenceModel
@@ -32,13 +32,16 @@ def affordable(
     size = sequences.alphabet_size
     total = int(edit_bounds(around, sequences).sum())
     scored = any(type(model).log_ratio is SequenceModel.log_ratio for model in models)
-    if size <= 2 * _FEW or total <= (_MOST_SCORED if scored else _MOST_COMPARED):
+    most = _MOST_SCORED if scored else _MOST_COMPARED
+    if size <= 2 * _FEW or total <= most:
         return around
     fewer: Neighborhood = Substitutions(symbols=RandomReplacements(_FEW))
     said = f"each symbol is replaced by {_FEW} others, chosen at random"
     if lengths:
         codes = torch.cat([_most_probable(model, sequences, _FEW // len(models)) for model in models]).unique()
         fewer = sparse_zs(codes, _FEW)
+        if int(edit_bounds(zs(locations=1), sequences).sum()) <= most:
+            fewer = _AllAtTheEnd((fewer,))
         said = f"{said}, and only the {len(codes)} symbols that are most probable under the model come and go"
     fewer = BeforeEnd(fewer) if isinstance(around, BeforeEnd) else fewer
     warnings.warn(
@@ -51,6 +54,14 @@ def affordable(
     return fewer
 
 
+class _AllAtTheEnd(Union):
+    """Few edits, but all of the last symbol for the view of the length, which needs no others."""
+
+    @property
+    def tail(self) -> Neighborhood:
+        return zs(locations=1)
+
+
 def _most_probable(model: SequenceModel, sequences: Sequences, count: int) -> Tensor:
     """The codes of the symbols that are most probable under the model, long ``[K]``, whatever the data are."""
     size = sequences.alphabet_size
@@ -59,10 +70,9 @@ def _most_probable(model: SequenceModel, sequences: Sequences, count: int) -> Te
         weight = drawn.tokens[drawn.mask].bincount(minlength=size).double()
     else:
         single = torch.arange(size)[:, None]
-        if model.end is not None:
-            single = torch.cat([single, torch.full_like(single, model.end)], 1)
+        if model.ends:
+            single = torch.cat([single, torch.full_like(single, model.ends[0])], 1)
         weight = model.log_joint(sequences.derived(single, torch.full((size,), single.shape[1]))).exp()
-    if model.end is not None:
-        weight[model.end] = 0.0
+    weight[list(model.ends)] = 0.0
     best = weight.argsort(descending=True, stable=True)[:count]
     return best[weight[best] > 0]

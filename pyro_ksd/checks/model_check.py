@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +13,7 @@ import xarray as xr
 from torch import Tensor
 
 from pyro_ksd.checks.data_argument import as_sequences
-from pyro_ksd.checks.end_argument import end_code, unnamed_end
+from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number
@@ -45,7 +45,7 @@ def ksd_check(
     balancing: str | Balancing | None = None,
     parameters: Mapping[str, Tensor] | None = None,
     order: int | None = None,
-    end: Hashable | None = None,
+    end: Any = None,
     sampler: Sampler | None = None,
     posterior: Any = None,
     refit: Callable[[Any, Sequences], Any] | None = None,
@@ -74,8 +74,8 @@ def ksd_check(
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
     :param order: the order of a program whose steps depend only on the ``order`` symbols before them; makes the check
         of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`.
-    :param end: the symbol with which every sequence ends, for a model that draws symbol after symbol until this one
-        comes. The symbol is part of the data; edits happen in front of it.
+    :param end: the symbol with which every sequence ends, or a list of such symbols, for a model that draws symbol
+        after symbol until one of them comes. The symbol is part of the data; edits happen in front of it.
     :param sampler: draws sequences from a model that cannot: takes their number and a generator.
     :param posterior: draws of a program's global sites, for a posterior predictive check: an ``MCMC`` object after its
         run, draws by name, a guide, a ``Predictive``, or an ArviZ container with a group ``posterior``. Of more than
@@ -113,22 +113,23 @@ def ksd_check(
         check_function("refit", refit, "model", "sequences")
     known = adapted(model)
     sequences = as_sequences(data, known)
-    last = end_code(end, neighborhood, sequences)
+    ends = chosen_ends(end, neighborhood, sequences)
+    named = [sequences.symbols[code] for code in ends] or None
     if posterior is not None:
         _check_alone(parameters=parameters, sampler=sampler, refit=refit, gram=gram or None, bootstrap=bootstrap)
-        draws = PosteriorModels(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order, end=last)
+        draws = PosteriorModels(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order, ends=ends)
         ready: SequenceModel = draws[0]
     elif refit is not None:
         if parameters is not None:
             raise ValueError("refit: expected no parameters= beside it, which it finds itself; leave them out")
-        fit = _refitted(refit, model, order=order, end=last, sampler=sampler)
+        fit = _refitted(refit, model, order=order, end=named, sampler=sampler)
         ready = fit(sequences)
     else:
-        ready = as_model(model, sequences, parameters=parameters, order=order, end=last, sampler=sampler)
+        ready = as_model(model, sequences, parameters=parameters, order=order, end=named, sampler=sampler)
     ready.check_data(sequences)
     log_joint = checked_log_joint(ready, sequences)
     lengths = has_length_distribution(ready, sequences, log_joint)
-    if not lengths and last is None and neighborhood is None and (message := unnamed_end(sequences)):
+    if not lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
         raise ValueError(message)
     chosen = chosen_views(views, neighborhood, balancing, [ready], sequences, lengths=lengths)
     if not lengths:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ import xarray as xr
 from torch import Tensor
 
 from pyro_ksd.checks.data_argument import as_sequences
-from pyro_ksd.checks.end_argument import end_code, unnamed_end
+from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
 from pyro_ksd.common.option_checks import check_flag, check_level, check_mapping
 from pyro_ksd.edits.neighborhoods import Neighborhood
@@ -43,7 +43,7 @@ def ksd_compare(
     balancing: str | Balancing | None = None,
     parameters: Mapping[str, Mapping[str, Tensor]] | None = None,
     order: int | Mapping[str, int] | None = None,
-    end: Hashable | None = None,
+    end: Any = None,
     level: float = 0.05,
     progress: bool = True,
 ) -> xr.DataTree:
@@ -114,18 +114,19 @@ def ksd_compare(
     check_level(level)
     knowing = [model for model in models.values() if isinstance(model, SequenceModel)]  # the number of symbols
     sequences = as_sequences(data, knowing[0] if knowing else None)
-    last = end_code(end, neighborhood, sequences)
+    ends = chosen_ends(end, neighborhood, sequences)
+    named = [sequences.symbols[code] for code in ends] or None
     ready: dict[str, SequenceModel] = {}
     log_joint: dict[str, Tensor] = {}
     for name, model in models.items():
         with _named(name):
-            ready[name] = as_model(model, sequences, parameters=parameters.get(name), order=orders.get(name), end=last)
+            ready[name] = as_model(model, sequences, parameters=parameters.get(name), order=orders.get(name), end=named)
             ready[name].check_data(sequences)
             log_joint[name] = checked_log_joint(ready[name], sequences)
     without_lengths = [
         name for name, model in ready.items() if not has_length_distribution(model, sequences, log_joint[name])
     ]
-    if without_lengths and last is None and neighborhood is None and (message := unnamed_end(sequences)):
+    if without_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
         with _named(without_lengths[0]):
             raise ValueError(message)
     subject = f"{', '.join(f'model {name!r}' for name in without_lengths)}: "

@@ -85,9 +85,9 @@ class SequenceModel(ABC):
         return None
 
     @property
-    def end(self) -> int | None:
-        """The code of the symbol with which every sequence ends, and which stands nowhere else, if there is one."""
-        return None
+    def ends(self) -> tuple[int, ...]:
+        """The codes of the symbols with one of which every sequence ends, and which stand nowhere else, if any."""
+        return ()
 
     def check_data(self, sequences: Sequences) -> None:  # noqa: B027  # all data are welcome by default
         """Refuses data that are not meant for the model.

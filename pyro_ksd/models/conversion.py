@@ -17,7 +17,7 @@ from pyro_ksd.models.programs.call_conventions import is_loop
 from pyro_ksd.models.programs.loop import LoopProgram
 from pyro_ksd.models.programs.validation import check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
-from pyro_ksd.models.wrappers.ended import EndedModel
+from pyro_ksd.models.wrappers.ended import EndedModel, end_codes
 from pyro_ksd.models.wrappers.sampler import Sampler, with_sampler
 from pyro_ksd.models.wrappers.tabulated import TabulatedModel
 from pyro_ksd.sequences.container import Sequences
@@ -29,7 +29,7 @@ def as_model(
     *,
     parameters: Mapping[str, Tensor] | None = None,
     order: int | None = None,
-    end: int | None = None,
+    end: Any = None,
     sampler: Sampler | None = None,
 ) -> SequenceModel:
     """The model made from what a user passes.
@@ -49,8 +49,8 @@ def as_model(
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
     :param order: the user's word that a symbol, and whether it is the last one, depends on no more than ``order``
         symbols before it: see :class:`~pyro_ksd.models.TabulatedModel`.
-    :param end: the code of the symbol with which every sequence ends, and which stands nowhere else: see
-        :class:`~pyro_ksd.models.EndedModel`. For a model that draws symbol after symbol until this one comes.
+    :param end: the symbol with which every sequence ends, and which stands nowhere else, or a list of such symbols:
+        see :class:`~pyro_ksd.models.EndedModel`. For a model that draws symbol after symbol until one of them comes.
     :param sampler: draws sequences from the model, where the model itself cannot: takes their number and a generator.
 
     >>> import pyro
@@ -65,8 +65,8 @@ def as_model(
     ready = _converted(adapted(model), sequences, parameters)
     if order is not None:
         ready = TabulatedModel(ready, order, sequences)
-    if end is not None and ready.end != end:
-        ready = EndedModel(ready, end)
+    if end is not None and ready.ends != (ends := end_codes(end, sequences)):
+        ready = EndedModel(ready, ends)
     return ready if sampler is None else with_sampler(ready, sampler)
 
 

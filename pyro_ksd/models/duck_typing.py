@@ -98,8 +98,8 @@ class AdaptedModel(SequenceModel):
         return getattr(self._model, "defines_lengths", None)
 
     @property
-    def end(self) -> int | None:
-        return getattr(self._model, "end", None)
+    def ends(self) -> tuple[int, ...]:
+        return tuple(getattr(self._model, "ends", ()))
 
     def check_data(self, sequences: Sequences) -> None:
         if hasattr(self._model, "check_data"):

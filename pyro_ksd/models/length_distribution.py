@@ -11,7 +11,7 @@ from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.sequences.container import Sequences
 
 _ROWS = 40  # sequences among which a possible one is looked for
-_NEAR = 4  # short lengths at which a model is examined
+_NEAR = 12  # lengths up to the longest sequence at which a model is examined
 _FAR = 100  # lengths up to which, at least, a model is examined
 _GRID = 12  # lengths between the longest sequence and that
 _STEPS = 40  # symbols after the longest sequence, one at a time
@@ -30,7 +30,7 @@ def has_length_distribution(model: SequenceModel, data: Sequences, log_joint: Te
     """
     if model.defines_lengths is not None:
         return model.defines_lengths
-    if model.end is not None:
+    if model.ends:
         return has_length_distribution(_WithoutEnd(model), _without_last(data), log_joint)
     few = data[:_ROWS]
     own = model.log_joint(few) if log_joint is None else log_joint[:_ROWS]
@@ -42,7 +42,7 @@ def has_length_distribution(model: SequenceModel, data: Sequences, log_joint: Te
     path = few.tokens[row, :longest]
     far = max(4 * int(data.lengths.max()), _FAR)
     try:
-        _, near = _growth(model, data, path, range(1, min(_NEAR + 1, longest)))
+        _, near = _growth(model, data, path, range(1, longest, 1 + longest // _NEAR))
         if (near < 0).any():
             return True
         repeated = path.repeat(1 + far // longest)
@@ -62,13 +62,14 @@ def has_length_distribution(model: SequenceModel, data: Sequences, log_joint: Te
 class _WithoutEnd(ModelWrapper):
     """A model of sequences that end with a symbol, as a model of what stands in front of it."""
 
-    end = None
+    ends = ()
     defines_lengths = None
 
     def log_joint(self, sequences: Sequences) -> Tensor:
-        tokens = torch.nn.functional.pad(sequences.tokens, (0, 1))
-        tokens.scatter_(1, sequences.lengths[:, None], int(self.model.end or 0))
-        return self.model.log_joint(sequences.derived(tokens, sequences.lengths + 1))
+        wide = torch.nn.functional.pad(sequences.tokens, (0, 1))
+        ended = [wide.scatter(1, sequences.lengths[:, None], end) for end in self.model.ends]
+        values = [self.model.log_joint(sequences.derived(tokens, sequences.lengths + 1)) for tokens in ended]
+        return torch.stack(values).logsumexp(0)
 
 
 def _without_last(sequences: Sequences) -> Sequences:

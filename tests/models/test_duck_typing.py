@@ -173,9 +173,9 @@ def test_an_object_may_say_that_it_has_one() -> None:
     flat.defines_lengths = True  # type: ignore[attr-defined]
     check = ksd_check(flat, DATA, **OPTIONS)
     assert check["ksd"].attrs["edits"] == "deletion, insertion, substitution"
-    assert adapted(flat).end is None
-    flat.end = 1  # type: ignore[attr-defined]
-    assert adapted(flat).end == 1
+    assert adapted(flat).ends == ()
+    flat.ends = (1,)  # type: ignore[attr-defined]
+    assert adapted(flat).ends == (1,)
 
 
 def test_with_sampler() -> None:

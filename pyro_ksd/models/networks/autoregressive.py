@@ -133,8 +133,8 @@ class AutoregressiveModel(ChunkedModel):
         return True
 
     @property
-    def end(self) -> int:
-        return self._end
+    def ends(self) -> tuple[int, ...]:
+        return (self._end,)
 
     @property
     def default_neighborhood(self) -> Neighborhood:
@@ -155,7 +155,7 @@ class AutoregressiveModel(ChunkedModel):
 
     def has_ended(self, sequences: Sequences) -> Tensor:
         """Which sequences have ``end`` as their last symbol, and nowhere before; boolean ``[N]``."""
-        return ends_once(sequences, self._end)
+        return ends_once(sequences, self.ends)
 
     def check_data(self, sequences: Sequences) -> None:
         """Checks that all data have come to an end.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -44,7 +44,7 @@ class PosteriorModels:
         :func:`~pyro_ksd.models.posterior.pyro_posteriors.posterior_draws` takes.
     :param num_draws: how many draws to take from a guide, and of others at most, at even distances.
     :param order: see :func:`~pyro_ksd.models.as_model`.
-    :param end: see :func:`~pyro_ksd.models.as_model`.
+    :param ends: the codes of end symbols, see :class:`~pyro_ksd.models.EndedModel`.
     :ivar alphabet_size: the number of symbols ``S``.
     :ivar num_chains: the number of chains that the draws come from.
     :ivar values: ``[D, ...]`` by name, the draws of all chains one after the other.
@@ -58,7 +58,7 @@ class PosteriorModels:
         *,
         num_draws: int = 200,
         order: int | None = None,
-        end: int | None = None,
+        ends: Sequence[int] = (),
     ) -> None:
         if not callable(program) or isinstance(adapted(program), Distribution | SequenceModel):
             raise ValueError(
@@ -69,7 +69,7 @@ class PosteriorModels:
         num_draws = check_number("num_draws", num_draws, least=1)
         self.alphabet_size = data.alphabet_size
         self._program = program
-        self._end = end
+        self._ends = ends
         arguments = (
             () if is_loop(program) else convention_of(program).arguments(data.tokens, data.lengths, data.vectors)
         )
@@ -109,7 +109,7 @@ class PosteriorModels:
         model: SequenceModel = self._plain(index)
         if self._order is not None:
             model = TabulatedModel(model, self._order)
-        return model if self._end is None else EndedModel(model, self._end)
+        return EndedModel(model, self._ends) if self._ends else model
 
     def __iter__(self) -> Iterator[SequenceModel]:
         """The models, one for each draw."""
@@ -125,7 +125,7 @@ class PosteriorModels:
             models = ProgramBatch(self._base, self.values)
         if self._order is not None:
             models = TableBatch(tabulate(models.log_joint, self.alphabet_size, self._order))
-        return models if self._end is None else EndedBatch(models, self._end)
+        return EndedBatch(models, self._ends) if self._ends else models
 
     def parts(self, size: int) -> Iterator[PosteriorModels]:
         """The draws in parts of at most ``size``."""

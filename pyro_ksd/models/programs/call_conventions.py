@@ -159,7 +159,7 @@ def convention_of(program: Callable[..., Any]) -> Convention:
         return TokensAndLengths()
     raise ValueError(
         f"expected a program model(sequences, lengths), model(x) or, for one sequence at a time, model(), found the "
-        f"parameters {[p.name for p in positional]}"
+        f"parameters {[p.name for p in positional]}; set others before: functools.partial(model, args=args)"
     )
 
 

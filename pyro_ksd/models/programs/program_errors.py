@@ -33,12 +33,17 @@ def called_with(
     except Exception as error:
         if is_ours(error):
             raise ValueError(_SHAPES.split(str(error))[0]) from error.__cause__
-        first_line = next(iter(str(error).splitlines()), "")
-        parts = [f"the program failed with {type(error).__name__}: {first_line}"]
+        parts = [f"the program failed with {type(error).__name__}: {_first_words(error)}"]
         if arguments:
             parts.append(_called(arguments, alphabet_size))
         parts += _advice(program, error, arguments, alphabet_size, longest)
         raise ValueError("; ".join(parts)) from error
+
+
+def _first_words(error: Exception) -> str:
+    """The first line of an error, and the second if the first ends in the middle of a sentence."""
+    first, *others = _SHAPES.split(str(error))[0].splitlines() or [""]
+    return f"{first} {others[0].strip()}" if others and first.rstrip().endswith(":") else first
 
 
 def is_ours(error: BaseException) -> bool:

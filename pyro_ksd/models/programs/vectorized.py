@@ -203,10 +203,11 @@ class VectorizedProgram(ChunkedModel):
         # Without validation, so that what is wrong with a site is said with its name when it is scored.
         with called_with(self._program, arguments, self.alphabet_size), isolated(validate=False, seed=0):
             try:
-                small, large, random = (self._plain_trace(some) for some in (few, more, other))
+                small, large = self._plain_trace(few), self._plain_trace(more)
             except Exception as error:
                 self._blame_batch_size(example, error)
                 raise
+            random = self._plain_trace(other)
         self._learn(large)
         layout = find_layout(small, len(few), large, len(more))
         if self._vectors is None:
@@ -229,7 +230,8 @@ class VectorizedProgram(ChunkedModel):
             return
         raise ValueError(
             f"the program runs on all {len(example)} sequences, but not on a few of them: a batch size seems to be "
-            "hard-coded, expected pyro.plate(..., len(lengths)) and shapes taken from the arguments"
+            "hard-coded, expected pyro.plate(..., len(lengths)) without subsample_size, and shapes taken from the "
+            "arguments"
         ) from error
 
     def _trace(self, program: Callable[..., Any], tokens: Tensor, lengths: Tensor) -> Trace:

@@ -56,8 +56,8 @@ class ModelWrapper(SequenceModel):
         return self.model.defines_lengths
 
     @property
-    def end(self) -> int | None:
-        return self.model.end
+    def ends(self) -> tuple[int, ...]:
+        return self.model.ends
 
     def check_data(self, sequences: Sequences) -> None:
         self.model.check_data(sequences)

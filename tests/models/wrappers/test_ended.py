@@ -21,7 +21,7 @@ from pyro_ksd.models import MarkovSequence
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.length_distribution import has_length_distribution
 from pyro_ksd.models.model_batch import ModelList
-from pyro_ksd.models.wrappers.ended import EndedBatch, EndedModel, common_end, ends_once
+from pyro_ksd.models.wrappers.ended import EndedBatch, EndedModel, common_ends, end_codes, ends_once
 from pyro_ksd.sequences.container import Sequences
 
 SIZE, END = 4, 1
@@ -149,10 +149,10 @@ def test_parametric_posterior_and_refitted_checks() -> None:
 
 def test_a_batch_gives_what_its_models_give() -> None:
     chains = [MarkovSequence.from_transitions(simplex(SIZE, seed=s), simplex(SIZE, SIZE, seed=s), 0.3) for s in (1, 2)]
-    batch = EndedBatch(ModelList(chains), END)
+    batch = EndedBatch(ModelList(chains), [END])
     data = Sequences.cat([drawn(4), Sequences.of([[0, 2]], SIZE)])
     which = torch.tensor([0, 1, 1, 0, 1])
-    each = [EndedModel(chain, END) for chain in chains]
+    each = [EndedModel(chain, [END]) for chain in chains]
     torch.testing.assert_close(batch.log_joint(data), torch.stack([model.log_joint(data) for model in each]))
     chosen = torch.stack([each[index].log_joint(data)[row] for row, index in enumerate(which.tolist())])
     torch.testing.assert_close(batch.log_joint_each(data, which), chosen)
@@ -172,22 +172,76 @@ def test_data_that_do_not_end() -> None:
 
 def test_which_sequences_end() -> None:
     data = Sequences.of([[0, 1], [1], [1, 1], [0], [], [0, 1, 0]], 2)
-    assert ends_once(data, 1).tolist() == [True, True, False, False, False, False]
+    assert ends_once(data, [1]).tolist() == [True, True, False, False, False, False]
 
 
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        (["ab.", "b.", ".", "a.", "ba."], 0),
-        (["ab.", "b.", ".", "a."], None),  # too few
-        (["ab.", "b.", ".", "a.", "b"], None),
-        (["ab.", "b.", ".", "a..", "b."], None),
-        (["ab.", "b.", "", "a.", "b."], None),
-        ([".", ".", ".", ".", "."], None),  # one symbol alone is no end
+        (["ab.", "b.", ".", "a.", "ba."], (0,)),
+        (["ab.", "b.", ".", "a."], ()),  # too few
+        (["ab.", "b.", ".", "a.", "b"], ()),
+        (["ab.", "b.", ".", "a..", "b."], ()),
+        (["ab.", "b.", "", "a.", "b."], ()),
+        ([".", ".", ".", ".", "."], ()),  # one symbol alone is no end
+        (["ab.", "b!", ".", "a.", "ba!"] * 2, (0, 1)),
+        (["ab.", "b!", ".", "a.", "ba!"], ()),  # too few for two ends
+        (["ab", "bb", "b", "aaab", "b"], ()),
+        (["ac", "bd"] * 5, (2, 3)),
     ],
 )
-def test_a_common_end(rows: list[str], expected: int | None) -> None:
-    assert common_end(Sequences.of(rows)) == expected
+def test_common_ends(rows: list[str], expected: tuple[int, ...]) -> None:
+    assert common_ends(Sequences.of(rows)) == expected
+
+
+def test_ends_that_the_user_names() -> None:
+    data = Sequences.of(["ab.", "b!"])
+    assert end_codes(".", data) == end_codes(["."], data) == (1,)
+    assert end_codes([".", "!"], data) == end_codes({"!", "."}, data) == (0, 1)
+    pairs = Sequences.of([[("a", 1), ("b", 2)]])
+    assert end_codes(("b", 2), pairs) == (1,)
+    for wrong in ("?", [], [".", "?"], None, True, [["."]]):
+        with pytest.raises(ValueError, match=r"end: expected the symbol with which every sequence ends, or a list of"):
+            end_codes(wrong, data)
+
+
+def test_symbols_and_not_codes_are_named() -> None:
+    data = Sequences.of(["ab.", "b."], alphabet="ab.")
+    chain = MarkovSequence.from_transitions(simplex(3), simplex(3, 3), 0.3)
+    assert as_model(chain, data, end=".").ends == (2,)
+    assert as_model(chain, data, end=".").log_joint(data).isfinite().all()
+    with pytest.raises(ValueError, match="end: expected the symbol"):
+        as_model(chain, data, end=2)
+
+
+LETTERS = torch.tensor([0.3, 0.25, 0.2, 0.1, 0.08, 0.07], dtype=torch.double)  # the last three are ends
+
+
+def letters(sequences: Tensor, lengths: Tensor, probs: Tensor = LETTERS) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"x_{t}", dist.Categorical(probs), obs=sequences[:, t])
+
+
+def test_several_end_symbols() -> None:
+    generator = torch.Generator().manual_seed(0)
+    rows = []
+    for _ in range(150):
+        row = [int(torch.multinomial(LETTERS, 1, generator=generator))]
+        while row[-1] < 3:
+            row.append(int(torch.multinomial(LETTERS, 1, generator=generator)))
+        rows.append("".join("abcXYZ"[code] for code in row))
+    data = Sequences.of(rows, alphabet="abcXYZ")
+    options: dict[str, Any] = {"num_bootstrap": 200, "progress": False}
+    with pytest.raises(ValueError, match=r"end with one of \['X', 'Y', 'Z'\], which stand.*pass end=\['X'"):
+        ksd_check(letters, data, **options)
+    check = ksd_check(letters, data, end=["X", "Y", "Z"], **options)
+    assert "length" in check["ksd"]["view"].values
+    assert float(check["ksd"]["p_value_overall"]) > 0.05
+    wrong = LETTERS[[2, 1, 0, 3, 4, 5]]
+    found = ksd_check(lambda sequences, lengths: letters(sequences, lengths, wrong), data, end=list("XYZ"), **options)
+    assert float(found["ksd"]["p_value_overall"]) < 0.05
 
 
 def test_a_length_distribution_in_front_of_the_end() -> None:
