@@ -169,7 +169,9 @@ def _check_alone(**others: Any) -> None:
     """Checks that nothing is passed beside ``posterior=`` that has no meaning there."""
     passed = [f"{name}=" for name, value in others.items() if value not in (None, "auto")]
     if passed:
-        raise ValueError(f"posterior: expected no {', '.join(passed)} beside it, found it; leave it out")
+        raise ValueError(
+            f"posterior: expected it alone, found {', '.join(passed)} beside it; leave out {', '.join(passed)}"
+        )
 
 
 def _refitted(

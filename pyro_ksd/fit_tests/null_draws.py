@@ -18,8 +18,9 @@ from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weight
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
+from pyro_ksd.models.impossible_sequences import check_drawn
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.views import View, check_views
 
 
@@ -91,7 +92,7 @@ def wild_bootstrap(
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
     >>> data, views = Sequences.of(["aabb", "bbccc", "caa", "abbc"]), default_views()
-    >>> matrices = stein_matrices(random_walk(3), data, views)
+    >>> matrices = assemble(random_walk(3), data, views).matrices[0]
     >>> wild_bootstrap(matrices, views, 50, torch.Generator().manual_seed(0)).statistic.shape
     torch.Size([50, 5])
     """
@@ -231,15 +232,17 @@ def null_statistics(
     model: SequenceModel, replicates: Sequences, size: int, views: Sequence[View], max_bytes: int
 ) -> NullDraws:
     """The statistics of the data sets of ``size`` sequences each that follow each other in ``replicates``."""
+    check_drawn(model, replicates)
     together = [view for view in views if view.kernel.has_features]
-    by_view = dict(zip(together, stein_matrices(model, replicates, together), strict=True)) if together else {}
+    by_view = dict(zip(together, assemble(model, replicates, together).matrices[0], strict=True)) if together else {}
     statistic = {view: matrix.off_diagonal_sums(size) / (size * (size - 1)) for view, matrix in by_view.items()}
     extreme = {view: _group_extremes(_reported_features(view, matrix), size) for view, matrix in by_view.items()}
     apart = [view for view in views if not view.kernel.has_features]
     if apart:
         each = []
         for begin in range(0, len(replicates), size):
-            own = stein_matrices(model.for_rows(begin), replicates[begin : begin + size].narrowed(), apart, max_bytes)
+            part = replicates[begin : begin + size].narrowed()
+            own = assemble(model.for_rows(begin), part, apart, max_bytes).matrices[0]
             each.append([u_statistic(matrix) for matrix in own])
         statistic |= {view: torch.stack(column) for view, column in zip(apart, zip(*each, strict=True), strict=True)}
     unnamed = torch.full((len(replicates) // size,), torch.nan, dtype=torch.double)

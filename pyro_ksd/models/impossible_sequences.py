@@ -88,6 +88,20 @@ def check_possible(model: SequenceModel, sequences: Sequences, log_joint: Tensor
         raise ValueError(f"{found.message}: widen the model, or leave them out")
 
 
+def check_drawn(model: SequenceModel, sequences: Sequences) -> None:
+    """Checks that the model gives a positive probability to the sequences that were drawn from it.
+
+    :raises ValueError: naming those to which it does not: its samples and its probabilities disagree.
+    """
+    found = find_impossible(model, sequences)
+    if len(found):
+        raise ValueError(
+            f"the model calls {len(found)} of {len(sequences)} sequences impossible that were drawn for the bootstrap: "
+            f"{_shown(model, sequences, found.rows)}; let it draw from the distribution that it scores, until every "
+            "sequence has ended, or use bootstrap='wild'"
+        )
+
+
 def _shown(model: SequenceModel, sequences: Sequences, rows: Tensor) -> str:
     """The first few of some sequences, with the sites that are to blame if the model can name them."""
     shown = []

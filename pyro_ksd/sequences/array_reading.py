@@ -55,7 +55,8 @@ def coded_array(array: Tensor | np.ndarray, alphabet: Alphabet | None, lengths: 
             row, position = first_place(negative)
             raise ValueError(
                 f"sequence {row}, position {position}: found {int(tensor[row, position])}, expected a code of at "
-                f"least 0; if it marks the padding, say pad={int(tensor[row, position])}"
+                f"least 0; if it marks the padding, say pad={int(tensor[row, position])}, and if it is a symbol, state "
+                "all symbols in alphabet=[...]"
             )
         alphabet = int(tokens.max()) + 1 if tokens.numel() else 1
     if not isinstance(alphabet, int) and all(type(symbol) is int for symbol in alphabet):

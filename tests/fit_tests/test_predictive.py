@@ -251,13 +251,13 @@ def no_samples(sequences: Tensor, lengths: Tensor) -> None:
         ({"posterior": {}}, "posterior: expected draws of some of the sites ['initial', 'moves'], found none"),
         (
             {"posterior": VALUES, "parameters": {}},
-            "posterior: expected no parameters= beside it, found it; leave it out",
+            "posterior: expected it alone, found parameters= beside it; leave out parameters=",
         ),
         (
             {"posterior": VALUES, "bootstrap": "wild"},
-            "posterior: expected no bootstrap= beside it, found it; leave it out",
+            "posterior: expected it alone, found bootstrap= beside it; leave out bootstrap=",
         ),
-        ({"posterior": VALUES, "gram": True}, "posterior: expected no gram= beside it, found it; leave it out"),
+        ({"posterior": VALUES, "gram": True}, "posterior: expected it alone, found gram= beside it; leave out gram="),
         ({"posterior": VALUES, "model": no_samples}, "found one without the parameter num_sequences; let it draw"),
         ({"posterior": VALUES, "model": EVEN}, "sites to pass the draws to, found MarkovSequence, which has its own"),
     ],

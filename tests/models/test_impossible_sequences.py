@@ -15,8 +15,9 @@ from pyro_programs import SIZE, chain_steps
 from torch import Tensor
 
 from pyro_ksd import ksd_check
+from pyro_ksd.models import MarkovSequence, with_sampler
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.impossible_sequences import ImpossibleSequences, check_possible, find_impossible
+from pyro_ksd.models.impossible_sequences import ImpossibleSequences, check_drawn, check_possible, find_impossible
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -142,3 +143,16 @@ def test_sites_are_those_of_the_model_of_the_row() -> None:
 
     message = find_impossible(ByRow(), MIXED).message
     assert "sequence 1, [1, 1], at site row 1; sequence 3, [2, 2, 0], at site row 3" in message
+
+
+def test_sequences_that_the_model_drew_itself() -> None:
+    """A generator that cuts off what it has not finished."""
+    chain = MarkovSequence.from_transitions(torch.tensor([0.5, 0.5]), torch.ones(2, 2) / 2, stop=0.2)
+    drawn = Sequences.of([[0, 1], [], [1]], 2)
+    message = r"the model calls 1 of 3 sequences impossible that were drawn for the bootstrap: sequence 1, \[\]; let it"
+    with pytest.raises(ValueError, match=message):
+        check_drawn(chain, drawn)
+    check_drawn(chain, drawn[[0, 2]])
+    cut = with_sampler(chain, lambda count, generator: Sequences.of([[]] * count, 2))
+    with pytest.raises(ValueError, match="impossible that were drawn for the bootstrap"):
+        ksd_check(cut, [[0, 1], [1], [0]], num_bootstrap=5, progress=False)

@@ -93,5 +93,5 @@ def nan_error(sites: Sites, total: Tensor) -> ValueError:
     row = int(total.isnan().nonzero()[0])
     return ValueError(
         f"site {', '.join(map(repr, names)) or 'unknown'}: found NaN in the log-probability of sequence {row} of a "
-        "batch; fix the parameters of the distribution there"
+        "batch; fix the parameters of its distribution, or the value of the factor"
     )
