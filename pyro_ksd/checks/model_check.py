@@ -167,11 +167,9 @@ def ksd_check(
 
 def _check_alone(**others: Any) -> None:
     """Checks that nothing is passed beside ``posterior=`` that has no meaning there."""
-    passed = [f"{name}=" for name, value in others.items() if value not in (None, "auto")]
+    passed = ", ".join(f"{name}=" for name, value in others.items() if value not in (None, "auto"))
     if passed:
-        raise ValueError(
-            f"posterior: expected it alone, found {', '.join(passed)} beside it; leave out {', '.join(passed)}"
-        )
+        raise ValueError(f"posterior: expected it alone, found {passed} beside it; leave out {passed}")
 
 
 def _refitted(

@@ -57,7 +57,7 @@ class LoopRun(Messenger, ABC):
         if msg["value"] is None:
             raise ValueError(
                 f"site {msg['name']!r} has no value; give it one (parameters=...) or marginalize it; if it is a symbol "
-                "or a stop, name the sites: LoopProgram(program, alphabet_size, symbol_site='x_{}', stop_site='stop_{}')"
+                "or a stop, name its sites: LoopProgram(program, alphabet_size, symbol_site='x_{}', stop_site='end_{}')"
             )
         self._observed(msg)
 

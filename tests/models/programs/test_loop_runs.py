@@ -85,7 +85,7 @@ def test_parameter_without_value(call):
         ),
         (
             lambda: pyro.sample("symbol_0", dist.Categorical(INITIAL)),
-            "site 'symbol_0' has no value; .* pass its name in symbol_site= or stop_site=",
+            "site 'symbol_0' has no value; .* name its sites: LoopProgram",
         ),
     ],
 )
