@@ -98,7 +98,7 @@ def check_drawn(model: SequenceModel, sequences: Sequences) -> None:
         raise ValueError(
             f"the model calls {len(found)} of {len(sequences)} sequences impossible that were drawn for the bootstrap: "
             f"{_shown(model, sequences, found.rows)}; let it draw from the distribution that it scores, until every "
-            "sequence has ended, or use bootstrap='wild'"
+            "sequence has ended"
         )
 
 
