@@ -21,6 +21,8 @@ from pyro_ksd.models.conversion import as_model
 
 MODULES = [pyro_styles, pyro_styles_hmm, pyro_styles_hidden, pyro_styles_lengths, pyro_styles_loops]
 STYLES: dict[str, Style] = {name: style for module in MODULES for name, style in module.STYLES.items()}
+# Every other program is checked by default, the others with the slow tests; log-ratios are always compared.
+CHECKED = [pytest.param(name, marks=[pytest.mark.slow] if index % 2 else []) for index, name in enumerate(STYLES)]
 FEW = [[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]]
 
 
@@ -54,14 +56,14 @@ def test_log_ratios_of_all_edits_against_plain_python(name: str) -> None:
         assert ratio == pytest.approx(expected, rel=style.tolerance, abs=style.tolerance), (possible[owner], y)
 
 
-@pytest.mark.parametrize("name", STYLES)
+@pytest.mark.parametrize("name", CHECKED)
 def test_the_true_model_is_accepted(name: str) -> None:
     style = STYLES[name]
     style.prepare()
     assert p_value(style, style.program, style.parameters) > 0.01
 
 
-@pytest.mark.parametrize("name", STYLES)
+@pytest.mark.parametrize("name", CHECKED)
 def test_a_wrong_model_is_rejected(name: str) -> None:
     style = STYLES[name]
     style.prepare()
