@@ -91,6 +91,7 @@ def test_edits_in_front_of_the_end_say_as_much() -> None:
     assert fewer["ksd"].attrs["edits"] == "substitution"
 
 
+@pytest.mark.slow
 def test_level_by_simulation() -> None:
     """40 data sets of the true model: at most 8 rejections at 0.05 with probability 0.9999."""
     rejected = 0
