@@ -213,7 +213,7 @@ def decorated(moves: Tensor) -> Program:
 
 
 def improper_prior(sequences: Tensor, lengths: Tensor) -> None:
-    """A flat prior, from which nobody can draw."""
+    """An improper flat prior, which cannot be sampled."""
     logits = pyro.sample("logits", dist.ImproperUniform(constraints.real, (), (S, S)))
     forbidden_moves(logits.softmax(-1))(sequences, lengths)
 
