@@ -8,11 +8,11 @@ from typing import Any
 from pyro_ksd.common.option_checks import (
     check_choice,
     check_flag,
-    check_function,
     check_level,
     check_number,
     check_seed,
 )
+from pyro_ksd.models.wrappers.sampler import check_sampler
 
 
 def check_options(
@@ -31,5 +31,5 @@ def check_options(
     check_flag("progress", progress)
     check_choice("bootstrap", bootstrap, ("auto", "parametric", "wild"))
     if sampler is not None:
-        check_function("sampler", sampler, "num_sequences", "generator")
+        check_sampler(sampler)
     return check_number("num_bootstrap", num_bootstrap, least=1)

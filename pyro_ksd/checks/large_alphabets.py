@@ -12,7 +12,7 @@ from torch import Tensor
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, RandomReplacements, Substitutions, Union, zs
 from pyro_ksd.edits.prefix_neighborhoods import sparse_zs
 from pyro_ksd.edits.weighted_edits import edit_bounds
-from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.sequences.container import Sequences
 
 _MOST_SCORED = 300_000  # edits of all sequences; a program scores about 20,000 of them in a second
@@ -66,13 +66,15 @@ def _most_probable(model: SequenceModel, sequences: Sequences, count: int) -> Te
     """The codes of the symbols that are most probable under the model, long ``[K]``, whatever the data are."""
     size = sequences.alphabet_size
     if model.can_draw and not model.is_costly:
-        drawn = model.draw(_DRAWN, torch.Generator().manual_seed(0))
+        known = sequences[torch.arange(_DRAWN) % len(sequences)].covariates
+        drawn = draw_data_sets(model, 1, _DRAWN, known, torch.Generator().manual_seed(0))
         weight = drawn.tokens[drawn.mask].bincount(minlength=size).double()
     else:
         single = torch.arange(size)[:, None]
         if model.ends:
             single = torch.cat([single, torch.full_like(single, model.ends[0])], 1)
-        weight = model.log_joint(sequences.derived(single, torch.full((size,), single.shape[1]))).exp()
+        lengths = torch.full((size,), single.shape[1])
+        weight = model.log_joint(sequences.derived(single, lengths, torch.zeros_like(lengths))).exp()
     weight[list(model.ends)] = 0.0
     best = weight.argsort(descending=True, stable=True)[:count]
     return best[weight[best] > 0]

@@ -138,7 +138,7 @@ class Edits:
         width = max([sequences.width + block.growth for block in self.blocks if len(block)], default=sequences.width)
         parts = [_splice(sequences, block, max(width, 0)) for block in self.blocks]
         tokens = torch.cat(parts) if parts else sequences.tokens[:0]
-        return sequences.derived(tokens, self.new_lengths(sequences.lengths))
+        return sequences.derived(tokens, self.new_lengths(sequences.lengths), self.owner)
 
     def select(self, index: Tensor) -> Edits:
         """The edits at the given flat positions, long ``[M]`` in ascending order."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -118,14 +118,16 @@ def goodness_of_fit(
     generator = seeded_generator(seed)
     if kind == "wild":
         null = wild_bootstrap(matrices, views, num_bootstrap, generator, progress=progress)
-    elif refit is not None:
-        null = refitted_bootstrap(
-            model, refit, len(sequences), views, num_bootstrap, generator, max_bytes=max_bytes, progress=progress
-        )
     else:
-        null = parametric_bootstrap(
-            model, len(sequences), views, num_bootstrap, generator, max_bytes=max_bytes, progress=progress
-        )
+        options: dict[str, Any] = {
+            "covariates": sequences.covariates,
+            "max_bytes": max_bytes,
+            "progress": progress,
+        }
+        if refit is None:
+            null = parametric_bootstrap(model, len(sequences), views, num_bootstrap, generator, **options)
+        else:
+            null = refitted_bootstrap(model, refit, len(sequences), views, num_bootstrap, generator, **options)
     each, overall = min_p(observed, null.statistic)
     return GoodnessOfFit(
         views=tuple(views),

@@ -16,10 +16,11 @@ from pyro_ksd.common.random_numbers import check_generator
 from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weighted_u_statistics
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
-from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_drawn
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.views import View, check_views
 
@@ -132,6 +133,7 @@ def parametric_bootstrap(
     num_draws: int,
     generator: torch.Generator,
     *,
+    covariates: Covariates | None = None,
     max_bytes: int = PAIR_BYTES,
     progress: bool = False,
 ) -> NullDraws:
@@ -140,6 +142,7 @@ def parametric_bootstrap(
     The test has the exact level for a model with known parameters, however small the sample.
 
     :param views: all of them see the same data sets.
+    :param covariates: those of the data, for which new sequences are drawn, ``size`` rows; ``None`` if there are none.
     :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
 
     >>> from pyro_ksd.examples import random_walk
@@ -149,12 +152,12 @@ def parametric_bootstrap(
     torch.Size([50, 5])
     """
     model = required_model(model)
-    _check_draws(size, views, num_draws, generator, max_bytes, progress)
+    _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
     draws = []
     with tqdm(total=num_draws, desc="parametric bootstrap", unit="draw", disable=not progress) as bar:
         for begin in range(0, num_draws, REPLICATES):
             together = min(REPLICATES, num_draws - begin)
-            replicates = model.draw(together * size, generator)
+            replicates = draw_data_sets(model, together, size, covariates, generator)
             draws.append(null_statistics(model, replicates, size, views, max_bytes))
             bar.update(together)
     return NullDraws.cat(draws)
@@ -168,6 +171,7 @@ def refitted_bootstrap(
     num_draws: int,
     generator: torch.Generator,
     *,
+    covariates: Covariates | None = None,
     max_bytes: int = PAIR_BYTES,
     progress: bool = False,
 ) -> NullDraws:
@@ -179,6 +183,7 @@ def refitted_bootstrap(
 
     :param refit: fits a model to a data set, in the same way as ``model`` was fitted to the data.
     :param views: all of them see the same data sets.
+    :param covariates: those of the data, as for :func:`parametric_bootstrap`.
 
     >>> from pyro_ksd.models import fit_markov
     >>> from pyro_ksd.stein import default_views
@@ -189,10 +194,10 @@ def refitted_bootstrap(
     """
     model = required_model(model)
     check_function("refit", refit, "sequences")
-    _check_draws(size, views, num_draws, generator, max_bytes, progress)
+    _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
     draws = []
     for _ in tqdm(range(num_draws), desc="refitted bootstrap", unit="draw", disable=not progress):
-        replicate = model.draw(size, generator)
+        replicate = draw_data_sets(model, 1, size, covariates, generator)
         draws.append(null_statistics(_refitted(refit, replicate), replicate, size, views, max_bytes))
     return NullDraws.cat(draws)
 
@@ -210,9 +215,19 @@ def _check_sizes(num_draws: int, size: int, generator: torch.Generator) -> None:
 
 
 def _check_draws(
-    size: int, views: Sequence[View], num_draws: int, generator: torch.Generator, max_bytes: int, progress: bool
+    size: int,
+    views: Sequence[View],
+    num_draws: int,
+    generator: torch.Generator,
+    covariates: Covariates | None,
+    max_bytes: int,
+    progress: bool,
 ) -> None:
     _check_sizes(num_draws, size, generator)
+    if covariates is not None:
+        check_instance("covariates", covariates, Covariates, "those of the data, sequences.covariates, or None")
+        if len(covariates) != size:
+            raise ValueError(f"covariates: expected one row for each of the {size} sequences, found {len(covariates)}")
     check_sample_size(size)
     check_views(views)
     check_number("max_bytes", max_bytes, least=1)

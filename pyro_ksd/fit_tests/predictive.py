@@ -116,7 +116,7 @@ def posterior_predictive(
                     own = {operator: edits.under(index) for operator, edits in assembly.edits.items()}
                     kept.append((own, matrices))
                 realized.append(torch.stack([u_statistic(matrix) for matrix in matrices]))
-            replicates = part.draw(size, generator)
+            replicates = part.draw_like(sequences, generator)
             replicated.append(null_statistics(part.stacked(size), replicates, size, views, max_bytes))
             bar.update(len(part))
     together = {view.operator: torch.cat([part[view.operator] for part in rates]) for view in views}

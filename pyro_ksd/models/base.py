@@ -13,6 +13,9 @@ from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.evaluation import evaluated_ratio
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates
+
+_COMPARED = 20  # sequences whose probabilities must not change with the covariates
 
 
 class SequenceModel(ABC):
@@ -75,6 +78,29 @@ class SequenceModel(ABC):
         )
 
     @property
+    def takes_covariates(self) -> bool:
+        """Whether probabilities depend on the covariates of a sequence."""
+        return False
+
+    def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
+        """Independent sequences from the model, one for each row of covariates, which they have.
+
+        By default :meth:`draw`, for a model that ignores covariates.
+
+        :param generator: of all random numbers; torch's global one if left out.
+        """
+        drawn = self.draw(len(covariates), generator).with_covariates(covariates)
+        rows = torch.linspace(0, len(drawn) - 1, _COMPARED).long()
+        few = drawn[rows]
+        if not _same(self.log_joint(few), self.log_joint(few.with_covariates(covariates[rows.roll(1)]))):
+            raise ValueError(
+                f"draw: expected a model that ignores covariates, found {self.name}, whose probabilities change with "
+                "them; let it draw for given covariates: write draw_given(covariates, generator), or pass a sampler "
+                "with the parameter covariates"
+            )
+        return drawn
+
+    @property
     def default_neighborhood(self) -> Neighborhood | None:
         """The edits that suit the model, where it needs others than all substitutions, insertions and deletions."""
         return None
@@ -102,6 +128,26 @@ class SequenceModel(ABC):
     def for_rows(self, begin: int) -> SequenceModel:
         """The model of the sequences from the row ``begin`` of the data on; the same for all rows by default."""
         return self
+
+
+def _same(values: Tensor, others: Tensor) -> bool:
+    return torch.allclose(values.double(), others.double(), equal_nan=True)
+
+
+def draw_data_sets(
+    model: SequenceModel,
+    num_sets: int,
+    size: int,
+    covariates: Covariates | None,
+    generator: torch.Generator | None,
+) -> Sequences:
+    """Data sets of ``size`` sequences each from the model, one after the other.
+
+    :param covariates: those of the data, ``size`` rows, which every data set has; ``None`` if there are none.
+    """
+    if covariates is None:
+        return model.draw(num_sets * size, generator)
+    return model.draw_given(covariates.repeated(num_sets), generator)
 
 
 def check_alphabet_size(model: SequenceModel, sequences: Sequences) -> None:

@@ -12,6 +12,7 @@ from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates
 
 _REQUIRED = ("alphabet_size", "log_joint", "log_ratio")
 
@@ -87,6 +88,16 @@ class AdaptedModel(SequenceModel):
         if not self.can_draw:
             return super().draw(num_sequences, generator)
         drawn: Sequences = self._model.draw(num_sequences, generator)
+        return drawn
+
+    @property
+    def takes_covariates(self) -> bool:
+        return bool(getattr(self._model, "takes_covariates", False))
+
+    def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
+        if not hasattr(self._model, "draw_given"):
+            return super().draw_given(covariates, generator)
+        drawn: Sequences = self._model.draw_given(covariates, generator)
         return drawn
 
     @property

@@ -69,7 +69,10 @@ def _ratio(
     everything = Edits.cat([Edits.identity(sequences), edits])
     edited = everything.apply(sequences)
     which = which[everything.owner]
-    first, inverse = distinct(torch.cat([which[:, None], edited.lengths[:, None], edited.tokens], 1))
+    told_by = [which[:, None], edited.lengths[:, None], edited.tokens]
+    if edited.covariates is not None:
+        told_by.append(edited.covariates.rows[:, None])
+    first, inverse = distinct(torch.cat(told_by, 1))
     values = log_joint(edited[first], which[first])
     own = inverse[: len(sequences)].index_select(0, edits.owner)
     neighbor = inverse[len(sequences) :]

@@ -42,19 +42,19 @@ def has_length_distribution(model: SequenceModel, data: Sequences, log_joint: Te
     path = few.tokens[row, :longest]
     far = max(4 * int(data.lengths.max()), _FAR)
     try:
-        _, near = _growth(model, data, path, range(1, longest, 1 + longest // _NEAR))
+        _, near = _growth(model, data, row, path, range(1, longest, 1 + longest // _NEAR))
         if (near < 0).any():
             return True
         repeated = path.repeat(1 + far // longest)
         lengths = range(longest, far, 1 + far // _GRID)
-        own, beyond = _growth(model, data, repeated, lengths)
+        own, beyond = _growth(model, data, row, repeated, lengths)
         if (beyond < 0).any():
             return True
         if (own > -torch.inf).all():
             return False
         # The sequence, repeated, becomes impossible: because of its symbols, or because of its length?
         last = int((own > -torch.inf).nonzero().max())
-        return _shrinks_step_by_step(model, data, repeated[: lengths[last]])
+        return _shrinks_step_by_step(model, data, row, repeated[: lengths[last]])
     except ValueError:  # the model can score no sequence that is much longer, or shorter, than the data
         return False
 
@@ -78,21 +78,22 @@ def _without_last(sequences: Sequences) -> Sequences:
     return sequences.derived(sequences.tokens * inside, lengths).narrowed()
 
 
-def _shrinks_step_by_step(model: SequenceModel, data: Sequences, path: Tensor) -> bool:
+def _shrinks_step_by_step(model: SequenceModel, data: Sequences, row: int, path: Tensor) -> bool:
     """Whether the mass falls along a path that goes on with the most probable symbol at each step."""
     for _ in range(_STEPS):
-        own = model.log_joint(data.derived(path[None], torch.tensor([len(path)])))
+        own = model.log_joint(data.derived(path[None], torch.tensor([len(path)]), [row]))
         longer = _extensions(path[None], torch.tensor([len(path)]), data.alphabet_size)
-        extended = model.log_joint(data.derived(longer, torch.full((len(longer),), len(path) + 1)))
+        extended = model.log_joint(data.derived(longer, torch.full((len(longer),), len(path) + 1), [row] * len(longer)))
         if _change(own, extended[None]).item() < 0:
             return True
         path = longer[int(extended.argmax())]
     return False
 
 
-def _growth(model: SequenceModel, data: Sequences, path: Tensor, lengths: range) -> tuple[Tensor, Tensor]:
+def _growth(model: SequenceModel, data: Sequences, row: int, path: Tensor, lengths: range) -> tuple[Tensor, Tensor]:
     """How the mass changes by a further symbol, along a path.
 
+    :param row: the sequence whose covariates count.
     :returns: the log-joints of its beginnings, ``[M]``; and, for those that are possible, the log-ratios of all their
         extensions by one symbol together to them, 0 for a change that is nothing but rounding.
     """
@@ -100,8 +101,9 @@ def _growth(model: SequenceModel, data: Sequences, path: Tensor, lengths: range)
     width = max(lengths, default=0)
     beginnings = path[:width].expand(len(ends), -1).masked_fill(torch.arange(width) >= ends[:, None], 0)
     longer = _extensions(beginnings, ends, data.alphabet_size)
-    own = model.log_joint(data.derived(beginnings, ends))
-    extended = model.log_joint(data.derived(longer, ends.repeat_interleave(data.alphabet_size) + 1))
+    own = model.log_joint(data.derived(beginnings, ends, [row] * len(ends)))
+    grown = ends.repeat_interleave(data.alphabet_size) + 1
+    extended = model.log_joint(data.derived(longer, grown, [row] * len(longer)))
     return own, _change(own, extended.view(-1, data.alphabet_size))[own > -torch.inf]
 
 

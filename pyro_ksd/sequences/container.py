@@ -14,6 +14,7 @@ from pyro_ksd.common.option_checks import check_instance, found
 from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.sequences.alphabets import Alphabet, as_alphabet, shown_alphabet, unknown_symbol
 from pyro_ksd.sequences.array_reading import as_rows, check_lengths, check_pad, first_place, wrong_rows
+from pyro_ksd.sequences.covariates import Covariates
 from pyro_ksd.sequences.frame_reading import coded_log
 from pyro_ksd.sequences.reading import coded
 from pyro_ksd.sequences.vector_symbols import VectorAlphabet
@@ -26,6 +27,7 @@ class Sequences:
     :param tokens: long ``[N, T]``, the coded symbols, padded with 0 after the end.
     :param lengths: long ``[N]``, the number of symbols of each sequence, at most ``T``.
     :param alphabet: the number of symbols ``S``, or the symbols themselves in the order of their codes.
+    :param covariates: what else is known about each sequence, see :meth:`with_covariates`.
 
     Use :meth:`of` to make one from strings, lists, arrays or columns, and :meth:`from_frame` for a log with one event a
     row.
@@ -42,6 +44,7 @@ class Sequences:
     tokens: Tensor
     lengths: Tensor
     alphabet: Alphabet
+    covariates: Covariates | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alphabet", as_alphabet(self.alphabet))
@@ -60,6 +63,10 @@ class Sequences:
                 f"expected one length for each of the {len(self.tokens)} rows of tokens, found {len(self.lengths)}"
             )
         check_lengths(self.lengths, self.width)
+        if self.covariates is not None and len(self.covariates) != len(self):
+            raise ValueError(
+                f"covariates: expected those of {len(self)} sequences, found those of {len(self.covariates)}"
+            )
         size = self.alphabet_size
         bad = (self.tokens < 0) | (self.tokens >= size)
         if bad.any():
@@ -158,7 +165,9 @@ class Sequences:
 
     def __repr__(self) -> str:
         first = ", ".join(map(str, self[:3].to_lists()))
-        return f"Sequences({len(self)} over {shown_alphabet(self.alphabet)}: {first}{', ...' if len(self) > 3 else ''})"
+        more = ", ..." if len(self) > 3 else ""
+        known = "" if self.covariates is None else f"; {self.covariates}"
+        return f"Sequences({len(self)} over {shown_alphabet(self.alphabet)}: {first}{more}{known})"
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -167,14 +176,45 @@ class Sequences:
         """The sequences of the given rows (a slice, a list of indices, an index or boolean tensor)."""
         chosen = as_rows(rows, len(self))
         try:
-            return self.derived(self.tokens[chosen], self.lengths[chosen])
+            return self.derived(self.tokens[chosen], self.lengths[chosen], chosen)
         except (IndexError, TypeError, ValueError) as error:  # rows that do not exist, or a mask of another length
             raise wrong_rows(rows, len(self)) from error
 
-    def derived(self, tokens: Tensor, lengths: Tensor) -> Sequences:
-        """Sequences over the same alphabet, from tensors made of valid ones: they are not checked again."""
+    def with_covariates(self, covariates: Any) -> Sequences:
+        """The same sequences, each with what else is known about it: a group, an age, a prompt.
+
+        A program ``model(sequences, lengths, covariates)`` gets the covariates of the sequences that it scores, in the
+        form in which they were passed here; the columns of a data frame come as tensors by name. Edited sequences keep
+        the covariates of the sequence they come from, and the bootstrap draws new sequences for the same covariates.
+
+        :param covariates: a tensor, an array or a list with one entry for each sequence, several of them by name, or a
+            pandas data frame with one row for each sequence. Lists of whole numbers of different lengths, such as
+            prompts, are filled with -1.
+
+        >>> Sequences.of(["ab", "b"]).with_covariates({"group": [1, 0]})[[1]]
+        Sequences(1 over ('a', 'b'): ['b']; Covariates(1: 'group'[N]))
+        """
+        known = covariates if isinstance(covariates, Covariates) else Covariates.of(covariates, len(self))
+        return Sequences(self.tokens, self.lengths, self.alphabet, known)
+
+    def derived(
+        self, tokens: Tensor, lengths: Tensor, owner: slice | Tensor | Sequence[int] | None = None
+    ) -> Sequences:
+        """Sequences over the same alphabet, from tensors made of valid ones: they are not checked again.
+
+        :param owner: the rows of the sequences that they come from and whose covariates they have; ``None`` if they
+            come from all of them, in their order.
+        """
+        covariates = self.covariates
+        if covariates is not None:
+            covariates = covariates if owner is None else covariates[owner]
+            if len(covariates) != len(tokens):
+                raise ValueError(
+                    f"expected {len(tokens)} rows of covariates, found {len(covariates)}; state the owners"
+                )
         new = object.__new__(Sequences)
-        for name, value in (("tokens", tokens), ("lengths", lengths), ("alphabet", self.alphabet)):
+        fields = {"tokens": tokens, "lengths": lengths, "alphabet": self.alphabet, "covariates": covariates}
+        for name, value in fields.items():
             object.__setattr__(new, name, value)
         return new
 
@@ -193,7 +233,7 @@ class Sequences:
         size = symbols if isinstance(symbols, int) else len(symbols)
         if size != self.alphabet_size:
             raise ValueError(f"expected an alphabet of {self.alphabet_size} symbols, found one of {size}")
-        return Sequences(self.tokens, self.lengths, symbols)
+        return Sequences(self.tokens, self.lengths, symbols, self.covariates)
 
     @property
     def alphabet_size(self) -> int:
@@ -253,9 +293,17 @@ class Sequences:
             raise ValueError(
                 f"parts: expected one alphabet, found {sorted({shown_alphabet(part.alphabet) for part in parts})}"
             )
+        known = [part.covariates for part in parts if part.covariates is not None]
+        if len(known) not in (0, len(parts)):
+            raise ValueError(
+                f"parts: expected covariates in all of them or in none, found {len(known)} of {len(parts)}"
+            )
         width = max(part.width for part in parts)
-        tokens = [torch.nn.functional.pad(part.tokens, (0, width - part.width)) for part in parts]
-        return parts[0].derived(torch.cat(tokens), torch.cat([part.lengths for part in parts]))
+        tokens = torch.cat([torch.nn.functional.pad(part.tokens, (0, width - part.width)) for part in parts])
+        lengths = torch.cat([part.lengths for part in parts])
+        if not known:
+            return parts[0].derived(tokens, lengths)
+        return Sequences(tokens, lengths, parts[0].alphabet, Covariates.cat(known))
 
 
 def _check_unread(data: Sequences, alphabet: int | Iterable[Hashable] | None, sep: Any, lengths: Any, pad: Any) -> None:

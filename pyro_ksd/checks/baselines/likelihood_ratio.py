@@ -12,7 +12,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from pyro_ksd.checks.baselines.sampling import draw_like, null_draws, sampleable
+from pyro_ksd.checks.baselines.sampling import drawn_for, null_draws, sampleable
 from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.common.option_checks import check_number, is_real
 from pyro_ksd.common.random_numbers import seeded_generator
@@ -82,7 +82,7 @@ def likelihood_ratio_check(
 
     observed = statistics(sequences)[0]
     null = null_draws(
-        lambda sets: statistics(draw_like(sequences, ready, sets * size, generator)), num_bootstrap, progress
+        lambda sets: statistics(drawn_for(sequences, ready, sets * size, generator)), num_bootstrap, progress
     )
     null = _finite(null, observed)
     each, overall = min_p(observed, null)

@@ -11,7 +11,7 @@ import xarray as xr
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from pyro_ksd.checks.baselines.sampling import draw_like, null_draws, sampleable
+from pyro_ksd.checks.baselines.sampling import drawn_for, null_draws, sampleable
 from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES
 from pyro_ksd.common.option_checks import check_instance, check_mapping, check_number
@@ -86,7 +86,7 @@ def mmd_check(
     if bootstrap == "auto":
         bootstrap = "parametric" if size < SMALL_SAMPLE or size != samples else "wild"
     generator = seeded_generator(seed)
-    sample = draw_like(sequences, ready, samples, generator)
+    sample = drawn_for(sequences, ready, samples, generator)
     if bootstrap == "wild":
         if size != samples:
             raise ValueError(
@@ -166,8 +166,8 @@ def _parametric_draws(
     progress: bool,
 ) -> Tensor:
     def statistics(num_sets: int) -> Tensor:
-        x = draw_like(sequences, model, num_sets * len(sequences), generator)
-        y = draw_like(sequences, model, num_sets * samples, generator)
+        x = drawn_for(sequences, model, num_sets * len(sequences), generator)
+        y = drawn_for(sequences, model, num_sets * samples, generator)
         return _statistics(kernels, x, y, num_sets)
 
     return null_draws(statistics, num_draws, progress)

@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.common.chunk_sizes import REPLICATES
 from pyro_ksd.fit_tests.statistics import check_sample_size
-from pyro_ksd.models.base import SequenceModel, check_alphabet_size
+from pyro_ksd.models.base import SequenceModel, check_alphabet_size, draw_data_sets
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.wrappers.sampler import Sampler
@@ -41,10 +41,17 @@ def sampleable(
     return ready, sequences
 
 
-def draw_like(sequences: Sequences, model: SequenceModel, num_sequences: int, generator: torch.Generator) -> Sequences:
-    """Sequences from the model, over the alphabet of the data."""
-    drawn = model.draw(num_sequences, generator)
-    return sequences.derived(drawn.tokens, drawn.lengths)
+def drawn_for(sequences: Sequences, model: SequenceModel, num_sequences: int, generator: torch.Generator) -> Sequences:
+    """Sequences from the model, over the alphabet of the data and with their covariates."""
+    times, rest = divmod(num_sequences, len(sequences))
+    if sequences.covariates is None:
+        return model.draw(num_sequences, generator).over(sequences.alphabet)
+    if rest:
+        raise ValueError(
+            f"num_samples: expected a multiple of the {len(sequences)} sequences, so that samples have the same "
+            f"covariates, found {num_sequences}"
+        )
+    return draw_data_sets(model, times, len(sequences), sequences.covariates, generator).over(sequences.alphabet)
 
 
 def null_draws(statistics: Callable[[int], Tensor], num_draws: int, progress: bool) -> Tensor:

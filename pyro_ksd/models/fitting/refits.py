@@ -83,7 +83,8 @@ class RefitSVI:
         if not callable(program):
             raise ValueError(f"program: expected a Pyro program to refit, found {found(program)}")
         check_sequences("data", data)
-        arguments = convention_of(program).arguments(data.tokens, data.lengths, data.vectors)
+        convention = convention_of(program, with_covariates=data.covariates is not None)
+        arguments = convention.arguments(convention.rows(data), data.vectors).values()
         with torch.random.fork_rng(), params_kept(), torch.enable_grad():
             torch.manual_seed(check_seed(self.seed))
             pyro.clear_param_store()

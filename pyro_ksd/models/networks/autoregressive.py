@@ -18,16 +18,19 @@ from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
 from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import cumulative, pick
 from pyro_ksd.models.evaluation import distinct
+from pyro_ksd.models.networks.prompts import Prompts, checked_prompt
 from pyro_ksd.models.programs.program_errors import is_ours
 from pyro_ksd.models.programs.session_state import as_a_model
 from pyro_ksd.models.wrappers.ended import ends_once
-from pyro_ksd.models.wrappers.rejection import MAX_PROPOSALS, accepted
+from pyro_ksd.models.wrappers.rejection import MAX_PROPOSALS, accepted, accepted_given
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates
 
 Network = Callable[[Tensor], Tensor]
 """Takes codes, long ``[N, L]``, gives the logits (or log-probabilities) of the symbol behind each, ``[N, L, S]``."""
 
 _SHOWN = 10  # codes in a message
+_ADVICE = "raise max_length, or choose a prompt after which sequences come to an end"
 _ROUNDINGS = 32  # by so many units of rounding a logit may change with the batch that it is computed in
 
 
@@ -50,7 +53,8 @@ class AutoregressiveModel(ChunkedModel):
         log-probabilities) ``[N, L, S]`` of the symbol behind each of them, which must depend on no later code. In
         evaluation mode, without dropout.
     :param prompt: the codes that the network sees first, at least one: a start symbol where there is nothing else to
-        say. They are no part of the sequences, and need not be symbols of the alphabet.
+        say. They are no part of the sequences, and need not be symbols of the alphabet. Left out, each sequence has a
+        prompt of its own, in its covariates: ``data.with_covariates(prompts)``, a list of codes for each sequence.
     :param end: the code of the symbol with which a sequence ends. It is part of the sequence, and comes but once.
     :param max_length: the largest number of symbols of a sequence, ``end`` among them.
     :param top_k: only the ``top_k`` most probable symbols are possible at each step, with probabilities that are
@@ -70,7 +74,7 @@ class AutoregressiveModel(ChunkedModel):
         self,
         network: Network,
         *,
-        prompt: Sequence[int] | Tensor,
+        prompt: Sequence[int] | Tensor | None = None,
         end: int,
         max_length: int,
         top_k: int | None = None,
@@ -78,7 +82,7 @@ class AutoregressiveModel(ChunkedModel):
         check_function("network", network, "codes")
         max_length = check_number("max_length", max_length, least=1)
         self._network = network
-        self._prompt = _checked_prompt(prompt)
+        self._prompt = None if prompt is None else checked_prompt(prompt)
         self._max_length = max_length
         size = self._checked_network()
         super().__init__(size)
@@ -97,7 +101,7 @@ class AutoregressiveModel(ChunkedModel):
         cls,
         lm: Any,
         *,
-        prompt: Sequence[int] | Tensor,
+        prompt: Sequence[int] | Tensor | None = None,
         end: int,
         max_new_tokens: int,
         top_k: int | None = None,
@@ -107,7 +111,8 @@ class AutoregressiveModel(ChunkedModel):
         The alphabet are the token ids ``0 .. vocab_size - 1``.
 
         :param lm: a model with a language modeling head, such as ``AutoModelForCausalLM.from_pretrained("gpt2")``.
-        :param prompt: the token ids of the prompt, such as ``tokenizer("Where is")["input_ids"]``.
+        :param prompt: the token ids of the prompt, such as ``tokenizer("Where is")["input_ids"]``. Left out, each
+            sequence has a prompt of its own, as for :class:`AutoregressiveModel`.
         :param end: the token id with which a sequence ends, such as that of ``?``.
         :param max_new_tokens: the largest number of tokens after the prompt.
         :param top_k: as for :class:`AutoregressiveModel`.
@@ -147,9 +152,11 @@ class AutoregressiveModel(ChunkedModel):
         :returns: long ``[N, T + 1, K]`` with ``K`` up to ``top``; -1 in place of ``end`` and of impossible symbols.
         """
         parts = [sequences.tokens.new_empty(0, sequences.width + 1, min(top, self._top_k))]
-        for tokens in in_chunks(sequences.tokens, self._together(sequences.width)):
-            logits, codes = self._logits(tokens).topk(min(top, self._top_k), -1)
-            self._refuse(~(logits[..., 0] < torch.inf), tokens)
+        prompts = self._prompts(sequences)
+        for rows in in_chunks(torch.arange(len(sequences)), self._together(prompts, sequences.width)):
+            tokens, own = sequences.tokens[rows], prompts.take(rows)
+            logits, codes = self._logits(tokens, own).topk(min(top, self._top_k), -1)
+            self._refuse(~(logits[..., 0] < torch.inf), tokens, own)
             parts.append(codes.masked_fill((codes == self._end) | (logits == -torch.inf), -1))
         return torch.cat(parts)
 
@@ -158,10 +165,11 @@ class AutoregressiveModel(ChunkedModel):
         return ends_once(sequences, self.ends)
 
     def check_data(self, sequences: Sequences) -> None:
-        """Checks that all data have come to an end.
+        """Checks that all data have come to an end, and have prompts where the model has none.
 
         :raises ValueError: naming those that have not.
         """
+        self._prompts(sequences)
         other = (~self.has_ended(sequences)).nonzero().squeeze(1)
         if len(other):
             row = int(other[0])
@@ -174,27 +182,51 @@ class AutoregressiveModel(ChunkedModel):
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Independent sequences from the model, by rejection of those that do not end in time."""
         num_sequences = check_number("num_sequences", num_sequences, least=1)
+        if self._prompt is None:
+            raise ValueError("draw: expected prompts to draw for, as the model has none for all; call draw_given")
+        prompt = self._prompt
         if generator is not None:
             check_generator(generator)
         return accepted(
-            self._propose,
+            lambda count, generator: self._propose(Prompts.same(prompt, count), generator),
             self.has_ended,
             num_sequences,
             generator,
             max_proposals=MAX_PROPOSALS,
-            advice="raise max_length, or choose a prompt after which sequences come to an end",
+            advice=_ADVICE,
         )
+
+    @property
+    def takes_covariates(self) -> bool:
+        return self._prompt is None
+
+    def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
+        """A sequence after each prompt, by rejection of those that do not end in time."""
+        if self._prompt is not None:
+            return self.draw(len(covariates), generator).with_covariates(covariates)
+
+        def propose(rows: Covariates, generator: torch.Generator | None) -> Sequences:
+            return self._propose(Prompts.of(rows), generator).with_covariates(rows)
+
+        return accepted_given(
+            propose, self.has_ended, covariates, generator, max_proposals=MAX_PROPOSALS, advice=_ADVICE
+        )
+
+    def _prompts(self, sequences: Sequences) -> Prompts:
+        """What the network sees before each of the sequences."""
+        return Prompts.of(sequences.covariates) if self._prompt is None else Prompts.same(self._prompt, len(sequences))
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         values = torch.full((len(sequences),), -torch.inf, dtype=torch.double)
         rows = (self.has_ended(sequences) & (sequences.lengths <= self._max_length)).nonzero().squeeze(1)
-        for part in in_chunks(rows, self._together(sequences.width)):
-            some = sequences[part].narrowed()
-            logits = self._logits(some.tokens[:, :-1])
+        prompts = self._prompts(sequences)
+        for part in in_chunks(rows, self._together(prompts, sequences.width)):
+            some, own = sequences[part].narrowed(), prompts.take(part)
+            logits = self._logits(some.tokens[:, :-1], own)
             chosen = logits.gather(2, some.tokens[..., None]).squeeze(2)
             top = logits if self._top_k == self.alphabet_size else logits.topk(self._top_k, -1).values
             total = top.double().logsumexp(-1)
-            self._refuse(~total.isfinite() & some.mask, some.tokens[:, :-1])
+            self._refuse(~total.isfinite() & some.mask, some.tokens[:, :-1], own)
             log_probs = (chosen.double() - total).masked_fill(~self._possible(logits, top, chosen), -torch.inf)
             values[part] = log_probs.masked_fill(~some.mask, 0.0).sum(1)
         return values
@@ -206,33 +238,33 @@ class AutoregressiveModel(ChunkedModel):
         # What was drawn must be possible here too, although other batches round the logits in another way.
         return chosen.double() >= top[..., -1].double() - _rounding(logits)
 
-    def _propose(self, num_sequences: int, generator: torch.Generator | None) -> Sequences:
-        """Sequences that end, or are cut off at ``max_length``."""
+    def _propose(self, prompts: Prompts, generator: torch.Generator | None) -> Sequences:
+        """A sequence after each prompt that ends, or is cut off at ``max_length``."""
+        num_sequences = len(prompts)
         tokens = torch.zeros(num_sequences, self._max_length, dtype=torch.long)
         lengths = torch.full((num_sequences,), self._max_length)
         growing = torch.arange(num_sequences)
         for position in range(self._max_length):
             for rows in in_chunks(growing, max(1, LOGITS // self._top_k)):
-                tokens[rows, position] = self._next_symbols(tokens[rows, :position], generator)
+                tokens[rows, position] = self._next_symbols(tokens[rows, :position], prompts.take(rows), generator)
             ended = tokens[growing, position] == self._end
             lengths[growing[ended]] = position + 1
             growing = growing[~ended]
         return Sequences(tokens, lengths, self.alphabet_size)
 
-    def _next_symbols(self, prefixes: Tensor, generator: torch.Generator | None) -> Tensor:
-        """A symbol behind each prefix, long ``[A]``, from prefixes ``[A, T]``."""
-        first, inverse = distinct(prefixes)
-        batches = prefixes[first].split(self._together(prefixes.shape[1]))
-        top = [self._logits(batch)[:, -1].topk(self._top_k, -1) for batch in batches]
+    def _next_symbols(self, prefixes: Tensor, prompts: Prompts, generator: torch.Generator | None) -> Tensor:
+        """A symbol behind each prefix, long ``[A]``, from prefixes ``[A, T]`` and the prompts before them."""
+        first, inverse = distinct(torch.cat([prompts.lengths[:, None], prompts.codes, prefixes], 1))
+        batches = first.split(self._together(prompts, prefixes.shape[1]))
+        top = [self._logits(prefixes[some], prompts.take(some))[:, -1].topk(self._top_k, -1) for some in batches]
         codes = torch.cat([part.indices for part in top])
         probabilities = torch.cat([part.values for part in top]).double().softmax(-1)
-        self._refuse(probabilities.isnan().any(1, keepdim=True), prefixes[first])
+        self._refuse(probabilities.isnan().any(1, keepdim=True), prefixes[first], prompts.take(first))
         return codes[inverse, pick(cumulative(probabilities)[inverse], generator)]
 
-    def _logits(self, tokens: Tensor) -> Tensor:
+    def _logits(self, tokens: Tensor, prompts: Prompts) -> Tensor:
         """The logits behind each prefix of the sequences ``[N, T]``, also the empty one: ``[N, T + 1, S]``."""
-        logits: Tensor = self._called(torch.cat([self._prompt.expand(len(tokens), -1), tokens], 1))
-        return logits[:, len(self._prompt) - 1 :].cpu()
+        return prompts.behind(self._called(prompts.followed_by(tokens)).cpu())
 
     def _called(self, codes: Tensor) -> Any:
         """What the network makes of codes ``[N, L]``."""
@@ -242,37 +274,38 @@ class AutoregressiveModel(ChunkedModel):
         except Exception as error:
             if is_ours(error):
                 raise
-            length = len(self._prompt)
+            prompt = "prompts" if self._prompt is None else f"the prompt of {len(self._prompt)} codes"
             raise ValueError(
-                f"network: expected one that takes the prompt of {length} codes and up to "
+                f"network: expected one that takes {prompt} and up to "
                 f"max_length={self._max_length} symbols after it, found that it fails for codes of shape "
                 f"{list(codes.shape)}: {type(error).__name__}: {error}; if they are more than the network has "
                 "positions, lower max_length or shorten the prompt"
             ) from error
 
-    def _refuse(self, bad: Tensor, tokens: Tensor) -> None:
+    def _refuse(self, bad: Tensor, tokens: Tensor, prompts: Prompts) -> None:
         """Refuses logits that are no numbers.
 
         :param bad: boolean ``[N, P]``, where there are some behind the longest ``P`` prefixes of the sequences.
         :param tokens: the sequences, long ``[N, T]``.
+        :param prompts: what stands before them.
         """
         if not bad.any():
             return
         row, column = bad.nonzero()[0].tolist()
         length = tokens.shape[1] + 1 - bad.shape[1] + column
-        codes = [*self._prompt.tolist(), *tokens[row, :length].tolist()]
+        codes = [*prompts.codes[row, : prompts.lengths[row]].tolist(), *tokens[row, :length].tolist()]
         raise ValueError(
             "network: expected logits that are numbers, at least one of them above -inf behind each code, found NaN or "
             f"infinity behind the codes {codes[-_SHOWN:]}; look for training that diverged, or a division by 0"
         )
 
-    def _together(self, width: int) -> int:
-        """How many sequences of some width the network gets at once."""
-        return max(1, LOGITS // ((len(self._prompt) + width) * self.alphabet_size))
+    def _together(self, prompts: Prompts, width: int) -> int:
+        """How many sequences of some width the network gets at once, after prompts."""
+        return max(1, LOGITS // ((prompts.width + width) * self.alphabet_size))
 
     def _checked_network(self) -> int:
         """The number of symbols that the network knows, after a look at what it makes of the prompt."""
-        prompt = self._prompt[None]
+        prompt = torch.zeros(1, 1, dtype=torch.long) if self._prompt is None else self._prompt[None]
         logits = self._called(prompt)
         shape = list(logits.shape) if isinstance(logits, Tensor) else None
         if shape is None or len(shape) != 3 or shape[:2] != [1, prompt.shape[1]] or not logits.is_floating_point():
@@ -280,7 +313,7 @@ class AutoregressiveModel(ChunkedModel):
                 f"network: expected floating-point logits [1, {prompt.shape[1]}, S] for codes of shape "
                 f"[1, {prompt.shape[1]}], found {shown(logits)}; give the logits of the symbol behind each code"
             )
-        self._refuse(logits[:, -1:].isnan().any(-1).cpu(), prompt[:, :0])
+        self._refuse(logits[:, -1:].isnan().any(-1).cpu(), prompt[:, :0], Prompts.same(prompt[0], 1))
         size = int(shape[2])
         followed = torch.cat([prompt.expand(2, -1), torch.tensor([[0], [size - 1]])], 1)
         again = self._called(followed)[:, :-1]
@@ -291,23 +324,6 @@ class AutoregressiveModel(ChunkedModel):
                 "mode (network.eval())"
             )
         return size
-
-
-def _checked_prompt(prompt: Sequence[int] | Tensor) -> Tensor:
-    if isinstance(prompt, Sequence) and any(isinstance(symbol, str) for symbol in prompt):
-        raise ValueError(
-            f"prompt: expected codes for the network, found the symbols {prompt!r}; give their codes, data.encode(...)"
-        )
-    try:
-        codes = torch.as_tensor(prompt).cpu()
-    except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"prompt: expected a list of codes for the network, found {found(prompt)}") from None
-    if codes.ndim != 1 or not len(codes) or codes.is_floating_point() or codes.dtype == torch.bool:
-        raise ValueError(
-            f"prompt: expected codes for the network, at least one, in one dimension, found {codes.dtype} "
-            f"{list(codes.shape)}; give a start symbol where there is nothing else to say"
-        )
-    return codes.long()
 
 
 def _rounding(logits: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from torch.distributions import Distribution
 
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import Edits
-from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
@@ -70,10 +70,9 @@ class PosteriorModels:
         self.alphabet_size = data.alphabet_size
         self._program = program
         self._ends = ends
-        arguments = (
-            () if is_loop(program) else convention_of(program).arguments(data.tokens, data.lengths, data.vectors)
-        )
-        with called_with(program, arguments, data.alphabet_size):
+        named = _arguments(program, data)
+        arguments = tuple(named.values())
+        with called_with(program, named, data.alphabet_size):
             sites = sites_of(program, *arguments) if arguments else loop_sites(program, SiteNames())
         found = posterior_draws(posterior, sites.shapes, *arguments, num_draws=num_draws, local=sites.local)
         if not found:
@@ -135,9 +134,10 @@ class PosteriorModels:
             part.values = {name: value[begin : begin + size] for name, value in self.values.items()}
             yield part
 
-    def draw(self, num_sequences: int, generator: torch.Generator) -> Sequences:
-        """Data sets of ``num_sequences`` sequences, one from each model, one after the other."""
-        return Sequences.cat([self[index].draw(num_sequences, generator) for index in range(len(self))])
+    def draw_like(self, sequences: Sequences, generator: torch.Generator) -> Sequences:
+        """Data sets of the sample size and with the covariates of the sequences, one from each model."""
+        size = len(sequences)
+        return Sequences.cat([draw_data_sets(model, 1, size, sequences.covariates, generator) for model in self])
 
     def stacked(self, size: int) -> StackedModels:
         """The model of data sets of ``size`` sequences, one for each draw, that follow each other."""
@@ -150,6 +150,14 @@ class PosteriorModels:
         if self._base is None:
             return LoopProgram(self._program, self.alphabet_size, self._point(index))
         return self._base.at(self._point(index))
+
+
+def _arguments(program: Any, data: Sequences) -> dict[str, Any]:
+    """The arguments of a program by name; none for a loop."""
+    if is_loop(program):
+        return {}
+    convention = convention_of(program, with_covariates=data.covariates is not None)
+    return convention.arguments(convention.rows(data), data.vectors)
 
 
 @dataclass(frozen=True, eq=False)

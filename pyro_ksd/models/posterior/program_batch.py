@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import SCORED_PAIRS, in_chunks
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
-from pyro_ksd.models.programs.empty_sequence import beside_another
+from pyro_ksd.models.programs.call_conventions import Rows, each_covariate
 from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.sequences.container import Sequences
@@ -57,10 +57,9 @@ class ProgramBatch(ModelBatch):
         values = torch.empty(len(self), len(sequences), dtype=torch.double)
         empty, order = _by_length(sequences.lengths)
         if len(empty):
-            values[:, empty] = self._empty_log_joint[:, None]
+            values[:, empty] = self._of_empty(sequences[empty])
         for rows in in_chunks(order, max(1, SCORED_PAIRS // len(self))):
-            part = sequences[rows].narrowed()
-            values[:, rows] = self._score(self._draws, part.tokens, part.lengths)
+            values[:, rows] = self._under_each(self._program.score, self._program.rows_of(sequences[rows].narrowed()))
         return values
 
     def _log_joint_each(self, sequences: Sequences, which: Tensor) -> Tensor:
@@ -68,32 +67,58 @@ class ProgramBatch(ModelBatch):
         values = torch.empty(len(sequences), dtype=torch.double)
         empty, order = _by_length(sequences.lengths)
         if len(empty):
-            values[empty] = self._empty_log_joint[which[empty]]
+            values[empty] = self._of_empty(sequences[empty])[which[empty], torch.arange(len(empty))]
         for rows in in_chunks(order, SCORED_PAIRS):
             # Four blocks for the average draw: few enough to be large, enough to lose little where a draw ends.
             draws, own = _blocks(which[rows], len(rows) // (4 * len(self)) + 1)
-            part = sequences[rows[own.view(-1)]].narrowed()
+            part = self._program.rows_of(sequences[rows[own.view(-1)]].narrowed())
             theirs = {name: value[draws] for name, value in self._draws.items()}
-            values[rows[own]] = self._score(theirs, part.tokens.view(*own.shape, -1), part.lengths.view(own.shape))
+            values[rows[own]] = self._score_blocks(theirs, part, own.shape)
         return values
 
-    def _score(self, draws: dict[str, Tensor], tokens: Tensor, lengths: Tensor) -> Tensor:
-        """The log-joints ``[D, N]`` of the same sequences ``[N, T]`` under all draws, or of others ``[D, N, T]``."""
-        dim = 0 if tokens.ndim == 3 else None
-        with isolated(validate=False):
-            found: Tensor = torch.func.vmap(self._program.score, in_dims=(0, dim, dim))(draws, tokens, lengths)
-        if found.isnan().any():
-            raise ValueError("found NaN")  # alone, the program will name the site
-        return found.double()
+    def _of_empty(self, sequences: Sequences) -> Tensor:
+        """The log-joints of empty sequences under each draw, double ``[K, N]``."""
+        if not self._program.takes_covariates:
+            return self._without_symbols.expand(-1, len(sequences))
+        return self._score_empty(sequences)
 
     @cached_property
-    def _empty_log_joint(self) -> Tensor:
-        """The log-joint of the empty sequence under each draw, double ``[K]``."""
+    def _without_symbols(self) -> Tensor:
+        """The log-joint of the empty sequence under each draw, where there are no covariates; double ``[K, 1]``."""
+        nothing = torch.zeros(1, 0, dtype=torch.long)
+        return self._score_empty(Sequences(nothing, nothing.sum(1), self._program.alphabet_size))
+
+    def _score_empty(self, sequences: Sequences) -> Tensor:
         if not self._program.defines_empty:
-            return torch.full((len(self),), -torch.inf, dtype=torch.double)
-        tokens, lengths = beside_another(self._program.alphabet_size)
-        totals = [self._score(self._draws, padded, lengths)[:, 0] for padded in tokens]
-        return torch.where(totals[0] == totals[-1], totals[0], -torch.inf)
+            return torch.full((len(self), len(sequences)), -torch.inf, dtype=torch.double)
+        return self._under_each(self._program.score_empty, self._program.rows_of(sequences))
+
+    def _under_each(self, score: Callable[[Mapping[str, Tensor], Rows], Tensor], rows: Rows) -> Tensor:
+        """The log-joints ``[K, N]`` of the same rows under each draw."""
+        with isolated(validate=False):
+            return _numbers(torch.func.vmap(lambda values: score(values, rows))(self._draws))
+
+    def _score_blocks(self, draws: dict[str, Tensor], rows: Rows, shape: torch.Size) -> Tensor:
+        """The log-joints ``[B, M]`` of blocks of ``M`` rows, each under its own draw.
+
+        :param rows: of all blocks, one after the other.
+        :param shape: ``[B, M]``.
+        """
+
+        def in_blocks(values: Tensor) -> Tensor:
+            return values.view(*shape, *values.shape[1:])
+
+        # Every leaf of what is passed must be a tensor, so covariates that do not exist are not passed.
+        blocks = [in_blocks(rows.tokens), in_blocks(rows.lengths), each_covariate(rows.covariates, in_blocks)]
+        known = blocks[: 2 if rows.covariates is None else 3]
+        with isolated(validate=False):
+            return _numbers(torch.func.vmap(lambda values, own: self._program.score(values, Rows(*own)))(draws, known))
+
+
+def _numbers(found: Tensor) -> Tensor:
+    if found.isnan().any():
+        raise ValueError("found NaN")  # alone, the program will name the site
+    return found.double()
 
 
 def _by_length(lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from pyro.poutine.messenger import _bound_partial, _context_wrap
@@ -16,28 +16,81 @@ from torch.distributions import Distribution
 
 from pyro_ksd.common.option_checks import found
 from pyro_ksd.models.distributions.sampling import PAD
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Values
 from pyro_ksd.sequences.vector_symbols import vector_codes
+
+COVARIATES = "covariates"
+"""The name of a parameter that takes covariates, wherever it stands after the first."""
+
+
+class Rows(NamedTuple):
+    """The sequences that a program is run on.
+
+    :ivar tokens: long ``[N, T]``, with any filling after the ends.
+    :ivar lengths: long ``[N]``.
+    :ivar covariates: ``[N, ...]``, or several such tensors by name, for a program that takes covariates.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    covariates: Values | None = None
+
+    def take(self, index: slice | Tensor) -> Rows:
+        """Some of the rows."""
+        return Rows(self.tokens[index], self.lengths[index], each_covariate(self.covariates, lambda x: x[index]))
+
+
+def each_covariate(covariates: Values | None, change: Callable[[Tensor], Tensor]) -> Values | None:
+    """The covariates with a function applied to each of their tensors."""
+    if covariates is None or isinstance(covariates, Tensor):
+        return covariates if covariates is None else change(covariates)
+    return {name: change(column) for name, column in covariates.items()}
 
 
 class Convention(ABC):
-    """How a program takes sequences, and how it returns them when asked to generate."""
+    """How a program takes sequences, and how it returns them when asked to generate.
 
-    arity: int
-    """How many arguments there are."""
+    :param takes_covariates: whether it takes covariates as well, after the sequences.
+    """
 
-    def arguments(self, tokens: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> tuple[Tensor, ...]:
-        """The program's arguments, from tokens ``[N, T]`` with any filling after the end and lengths ``[N]``.
+    names: tuple[str, ...]
+    """The names of the arguments, without the covariates."""
+
+    def __init__(self, takes_covariates: bool = False) -> None:
+        self.takes_covariates = takes_covariates
+
+    def rows(self, sequences: Sequences) -> Rows:
+        """What the program is to be run on.
+
+        :raises ValueError: if the program takes covariates, and the sequences have none.
+        """
+        if not self.takes_covariates:
+            return Rows(sequences.tokens, sequences.lengths)
+        if sequences.covariates is None:
+            raise ValueError(
+                "sequences: expected some with covariates, which the program takes, found none; pass "
+                "sequences.with_covariates(covariates)"
+            )
+        return Rows(sequences.tokens, sequences.lengths, sequences.covariates.values)
+
+    def arguments(self, rows: Rows, vectors: Tensor | None = None) -> dict[str, Any]:
+        """The program's arguments, by name and in their order.
 
         :param vectors: ``[S, C]``, the vectors of the symbols; the program then gets ``[N, T, C]`` in place of codes.
         """
-        codes, *others = self._coded(tokens, lengths)
-        if vectors is None:
-            return codes, *others
-        shown = vectors[codes.clamp(min=0)]
-        return torch.where((codes >= 0)[..., None], shown, PAD), *others
+        codes, *others = self.coded(rows.tokens, rows.lengths)
+        if vectors is not None:
+            codes = torch.where((codes >= 0)[..., None], vectors[codes.clamp(min=0)], PAD)
+        known = {COVARIATES: rows.covariates} if self.takes_covariates else {}
+        return {**dict(zip(self.names, (codes, *others), strict=True)), **known}
+
+    def generating(self, covariates: Values | None) -> tuple[Any, ...]:
+        """The arguments with which the program generates sequences, for some covariates."""
+        return (None,) * len(self.names) + ((covariates,) if self.takes_covariates else ())
 
     @abstractmethod
-    def _coded(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+    def coded(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         """The program's arguments where it takes codes."""
 
     @abstractmethod
@@ -48,9 +101,9 @@ class Convention(ABC):
 class TokensAndLengths(Convention):
     """``model(sequences, lengths)``: long ``[N, T]`` with any symbol after the end, and long ``[N]``."""
 
-    arity = 2
+    names = ("sequences", "lengths")
 
-    def _coded(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+    def coded(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         return tokens, lengths
 
     def returned(self, value: Any, count: int) -> tuple[Tensor, Tensor]:
@@ -75,9 +128,9 @@ class TokensAndLengths(Convention):
 class PaddedTokens(Convention):
     """``model(x)``: long ``[N, T]``, filled with -1 after the end."""
 
-    arity = 1
+    names = ("x",)
 
-    def _coded(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+    def coded(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         behind = torch.arange(tokens.shape[1]) >= lengths[:, None]
         return (tokens.masked_fill(behind, PAD),)
 
@@ -141,25 +194,50 @@ def check_is_program(program: object) -> None:
         raise ValueError(f"program: expected {words}, found {found(program)}")
 
 
-def convention_of(program: Callable[..., Any]) -> Convention:
-    """The convention of a program, from the number of sequence arguments it takes.
+def convention_of(program: Callable[..., Any], *, with_covariates: bool = False) -> Convention:
+    """The convention of a program, from the parameters that it has.
 
     A second parameter is that of the lengths, unless it has a default other than ``None``: then it is an option, as in
-    ``ising(x, beta=0.5)``, and keeps its default.
+    ``ising(x, beta=0.5)``, and keeps its default. Covariates are the third parameter, with the same exception, or the
+    one that is called ``covariates``.
 
-    :raises ValueError: if it takes none, or more than two.
+    :param with_covariates: whether the data have covariates; a program need not take them.
+    :raises ValueError: if it takes no sequences, or more than sequences, lengths and covariates.
     """
     parameters = inspect.signature(function_of(program)).parameters.values()
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    given = [p for p in positional if p.name != "num_sequences"]
-    required = [p.name for p in given if p.default is p.empty]
-    if len(given) == 1 or (len(given) > 1 and given[1].default not in (None, inspect.Parameter.empty)):
-        return PaddedTokens()
-    if len(given) >= 2 and len(required) <= 2:
-        return TokensAndLengths()
+    passed = [p for p in positional if p.name != "num_sequences"]
+    named = [index for index, p in enumerate(passed) if p.name == COVARIATES]
+    place = named[0] if named else 2
+    takes_covariates = 0 < place <= 2 and place < len(passed) and _is_passed(passed[place])
+    if takes_covariates and not with_covariates:
+        if passed[place].default is inspect.Parameter.empty:
+            raise _missing_covariates(passed, place)
+        takes_covariates = False
+    others = [p for index, p in enumerate(passed) if index != place]
+    required = [p.name for p in others if p.default is p.empty]
+    if len(others) == 1 or (len(others) > 1 and not _is_passed(others[1])):
+        return PaddedTokens(takes_covariates)
+    if len(others) >= 2 and len(required) <= 2:
+        return TokensAndLengths(takes_covariates)
     raise ValueError(
-        f"expected a program model(sequences, lengths), model(x) or, for one sequence at a time, model(), found the "
-        f"parameters {[p.name for p in positional]}; set others before: functools.partial(model, args=args)"
+        f"expected a program model(sequences, lengths), model(sequences, lengths, covariates), model(x) or, for one "
+        f"sequence at a time, model(), found the parameters {[p.name for p in positional]}; set others before: "
+        "functools.partial(model, args=args)"
+    )
+
+
+def _is_passed(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter gets an argument: it has no default, or ``None``."""
+    return parameter.default is inspect.Parameter.empty or parameter.default is None
+
+
+def _missing_covariates(passed: list[inspect.Parameter], place: int) -> ValueError:
+    names = [p.name for p in passed]
+    return ValueError(
+        f"expected data with covariates for the parameter {names[place]!r} of the program, found none; pass "
+        "Sequences.of(data).with_covariates(covariates), one row for each sequence, or, if it is no covariate, set it "
+        f"before: functools.partial(model, {names[place]}={names[place]})"
     )
 
 

@@ -10,18 +10,24 @@ import torch
 from pyro.distributions import Delta
 from torch import Tensor
 
+from pyro_ksd.models.programs.call_conventions import Rows, each_covariate
 from pyro_ksd.models.programs.exact_probabilities import innermost, own_mask
 from pyro_ksd.models.programs.plate_layout import is_enumerated
 from pyro_ksd.models.programs.site_scores import Sites
 
 
-def beside_another(alphabet_size: int) -> tuple[Tensor, Tensor]:
-    """The empty sequence with different paddings, and one symbol beside it, so that the program has a step to do.
+def beside_another(rows: Rows, alphabet_size: int) -> list[Rows]:
+    """Empty sequences with different paddings, and one symbol below them, so that the program has a step to do.
 
-    :returns: tokens, long ``[F, 2, 1]`` with ``F`` paddings, and lengths, long ``[2]``.
+    :param rows: the empty sequences, ``N`` of them; only their covariates count.
+    :returns: for each padding, ``N + 1`` rows.
     """
-    paddings = torch.arange(min(2, alphabet_size))
-    return paddings[:, None, None].expand(-1, 2, 1), torch.tensor([0, 1])
+    count = len(rows.lengths)
+    lengths = torch.zeros(count + 1, dtype=torch.long)
+    lengths[-1] = 1
+    covariates = each_covariate(rows.covariates, lambda values: torch.cat([values, values[-1:]]))
+    paddings = range(min(2, alphabet_size))
+    return [Rows(torch.full((count + 1, 1), padding), lengths, covariates) for padding in paddings]
 
 
 def is_defined(by_padding: Sequence[Sites], dim: int) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from pyro.nn import PyroModule
-from torch import Tensor
 
 _OURS = __name__.partition(".")[0]
 _SHAPES = re.compile(r"\s*Trace Shapes:")  # Pyro adds them to every error that passes a trace
@@ -19,13 +18,13 @@ _SHAPES = re.compile(r"\s*Trace Shapes:")  # Pyro adds them to every error that 
 
 @contextmanager
 def called_with(
-    program: Callable[..., Any], arguments: Sequence[Tensor], alphabet_size: int, longest: int | None = None
+    program: Callable[..., Any], arguments: Mapping[str, Any], alphabet_size: int, longest: int | None = None
 ) -> Iterator[None]:
     """Says of an error inside a program what the program was called with, and what may be wrong.
 
     Errors that this package raises while the program runs keep their message.
 
-    :param arguments: the sequences ``[N, T]``, and perhaps their lengths; nothing for a program without arguments.
+    :param arguments: by name, the sequences ``[N, T]`` first; nothing for a program without arguments.
     :param longest: the length of the longest sequence of the data; ``None`` if sequences of the data were passed.
     """
     try:
@@ -52,26 +51,25 @@ def is_ours(error: BaseException) -> bool:
     return bool(frames) and str(frames[-1][0].f_globals.get("__name__")).partition(".")[0] == _OURS
 
 
-def _called(arguments: Sequence[Tensor], alphabet_size: int) -> str:
-    names = "sequences, lengths"
-    more = ", and the lengths"
-    if len(arguments) == 1:
-        names = "x"
-        more = ", filled with -1 after the ends"
-    first = arguments[0]
-    what = f"the codes 0..{alphabet_size - 1}" if first.ndim == 2 else f"the vectors ({first.dtype})"
-    return f"it was called as program({names}) with {what} of the symbols, {list(first.shape)}{more}"
+def _called(arguments: Mapping[str, Any], alphabet_size: int) -> str:
+    first, *others = arguments
+    tokens = arguments[first]
+    what = f"the codes 0..{alphabet_size - 1}" if tokens.ndim == 2 else f"the vectors ({tokens.dtype})"
+    more = ", filled with -1 after the ends"
+    if others:
+        more = f"{more if first == 'x' else ''}, and the {' and the '.join(others)}"
+    return f"it was called as program({', '.join(arguments)}) with {what} of the symbols, {list(tokens.shape)}{more}"
 
 
 def _advice(
     program: Callable[..., Any],
     error: Exception,
-    arguments: Sequence[Tensor],
+    arguments: Mapping[str, Any],
     alphabet_size: int,
     longest: int | None,
 ) -> list[str]:
     advice = []
-    if longest is not None and arguments and arguments[0].shape[1] > longest:
+    if longest is not None and arguments and next(iter(arguments.values())).shape[1] > longest:
         advice.append(
             f"if it can score no sequence longer than the data ({longest} symbols), as with a table of positions, let "
             "it give longer ones the log-probability -inf, or pass neighborhood=Substitutions()"

@@ -21,7 +21,7 @@ def random_sequences(example: Sequences) -> Sequences:
     longest = int(example.lengths.max())
     shape = (_ROWS, longest)
     tokens = torch.randint(example.alphabet_size, shape, generator=torch.Generator().manual_seed(0))
-    return example.derived(tokens, torch.full((_ROWS,), longest))
+    return example.derived(tokens, torch.full((_ROWS,), longest), torch.arange(_ROWS) % len(example))
 
 
 def check_symbol_sites(sites: Sites, tokens: Tensor, dim: int, alphabet_size: int) -> None:

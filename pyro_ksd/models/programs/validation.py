@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pyro_ksd.models.programs.call_conventions import PaddedTokens
+from pyro_ksd.models.programs.call_conventions import PaddedTokens, Rows
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.sequences.container import Sequences
 
@@ -21,22 +21,23 @@ def check_program(program: VectorizedProgram, data: Sequences) -> None:
 
     :raises ValueError: saying which of them it depends on, and the usual reason.
     """
-    tokens, lengths = _probes(data)
-    own = _first_run(program, tokens, lengths)
-    _compare(own[:2], program.run(tokens[:2], lengths[:2]), _MATES)
+    probes = _probes(data)
+    rows = program.rows_of(probes)
+    own = _first_run(program, rows)
+    _compare(own[:2], program.run(rows.take(slice(2))), _MATES)
     try:
-        again = program.run(*_refilled(tokens, lengths, data.alphabet_size, _EXTRA))
+        again = program.run(_refilled(rows, data.alphabet_size, _EXTRA))
     except ValueError:  # some programs take no more columns than the data have, such as those with tables of positions
-        again = program.run(*_refilled(tokens, lengths, data.alphabet_size, 0))
+        again = program.run(_refilled(rows, data.alphabet_size, 0))
     _compare(own, again, _WIDTH)
 
 
-def _first_run(program: VectorizedProgram, tokens: Tensor, lengths: Tensor) -> Tensor:
+def _first_run(program: VectorizedProgram, rows: Rows) -> Tensor:
     try:
-        return program.run(tokens, lengths, validate=True)
+        return program.run(rows, validate=True)
     except ValueError as error:
         if "nan" in f"{error} {error.__cause__}":
-            program.run(tokens, lengths)  # without Pyro's validation it is our error that comes, with the site's name
+            program.run(rows)  # without Pyro's validation it is our error that comes, with the site's name
         padding = (
             "; the program takes one argument, which is filled with -1 after the ends: a value that is no symbol for "
             "distributions of single symbols. Take two arguments, model(sequences, lengths), and mask"
@@ -46,20 +47,19 @@ def _first_run(program: VectorizedProgram, tokens: Tensor, lengths: Tensor) -> T
         raise ValueError(f"the program does not score the data: {error}{padding}") from error
 
 
-def _probes(data: Sequences) -> tuple[Tensor, Tensor]:
-    """A few sequences of different lengths, the longest among them, tokens ``[R, T]`` and lengths ``[R]``."""
+def _probes(data: Sequences) -> Sequences:
+    """A few sequences of different lengths, the longest among them."""
     order = data.lengths.argsort(descending=True, stable=True)
     order = order[data.lengths[order] > 0] if data.lengths.any() else order
     ranks = torch.linspace(0, len(order) - 1, _ROWS).round().long()
-    probes = data[order[ranks[torch.tensor([0, _ROWS - 1, *range(1, _ROWS - 1)])]]].narrowed()
-    return probes.tokens, probes.lengths
+    return data[order[ranks[torch.tensor([0, _ROWS - 1, *range(1, _ROWS - 1)])]]].narrowed()
 
 
-def _refilled(tokens: Tensor, lengths: Tensor, alphabet_size: int, columns: int) -> tuple[Tensor, Tensor]:
+def _refilled(rows: Rows, alphabet_size: int, columns: int) -> Rows:
     """The sequences with other symbols, and more columns, after their ends."""
-    wide = pad(tokens, (0, columns))
-    after = torch.arange(wide.shape[1]) >= lengths[:, None]
-    return torch.where(after, alphabet_size - 1, wide), lengths
+    wide = pad(rows.tokens, (0, columns))
+    after = torch.arange(wide.shape[1]) >= rows.lengths[:, None]
+    return rows._replace(tokens=torch.where(after, alphabet_size - 1, wide))
 
 
 _MATES = (

@@ -16,7 +16,14 @@ from torch import Tensor
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.common.random_numbers import check_generator, drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
-from pyro_ksd.models.programs.call_conventions import check_is_program, convention_of, generated_codes, generates
+from pyro_ksd.models.programs.call_conventions import (
+    Rows,
+    check_is_program,
+    convention_of,
+    each_covariate,
+    generated_codes,
+    generates,
+)
 from pyro_ksd.models.programs.empty_sequence import beside_another, is_defined
 from pyro_ksd.models.programs.enumeration import InParallel
 from pyro_ksd.models.programs.global_sites import Shapes, bind, check_by_name, checked_point, other_values, sites_of
@@ -43,6 +50,7 @@ from pyro_ksd.models.programs.site_scores import (
 from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, random_sequences
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates, Values
 
 _FEWEST = 2  # sequences and columns of a run: a dimension of size 1 is as good as none for enumeration and plates
 
@@ -55,7 +63,8 @@ class VectorizedProgram(ChunkedModel):
     the plate cancel in ratios and are left out; ``poutine.scale`` is ignored. The empty sequence is possible only if a
     site that is not masked for it gives it a probability, such as a distribution of the length.
 
-    :param program: ``program(sequences, lengths)``, or ``program(x)`` with one tensor filled with -1 after the ends.
+    :param program: ``program(sequences, lengths)``, or ``program(x)`` with one tensor filled with -1 after the ends; it
+        may take the covariates of the sequences as well, ``program(sequences, lengths, covariates)``.
     :param example: sequences to learn the layout of the program from; any that the program can score.
     :param parameters: values of global sample sites and of ``pyro.param`` sites.
 
@@ -79,12 +88,13 @@ class VectorizedProgram(ChunkedModel):
         if parameters is not None:
             check_by_name("parameters", parameters)
         super().__init__(example.alphabet_size)
-        self.convention = convention_of(program)
+        self.convention = convention_of(program, with_covariates=example.covariates is not None)
         self._program = program
         example = _not_empty(example)
         self._longest = int(example.lengths.max())
         self._vectors = example.vectors
-        self._example = self._arguments(example.tokens[:3], example.lengths[:3])
+        self._first = self.rows_of(example[:3])
+        self._example = self._arguments(self._first)
         self._values = self._checked(parameters) if parameters else {}
         self._initial = InitialParams()
         self._bound = bind(program, self._values, self._initial)
@@ -97,12 +107,12 @@ class VectorizedProgram(ChunkedModel):
     def parameter_shapes(self) -> Shapes:
         """The shapes of the global latent sites and ``pyro.param`` sites, by name."""
         with called_with(self._program, self._example, self.alphabet_size):
-            return sites_of(self._program, *self._example).shapes
+            return sites_of(self._program, *self._example.values()).shapes
 
     def _checked(self, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
         with called_with(self._program, self._example, self.alphabet_size):
-            sites = sites_of(self._program, *self._example)
-        return checked_point(parameters, sites, self._program, self._example)
+            sites = sites_of(self._program, *self._example.values())
+        return checked_point(parameters, sites, self._program, list(self._example.values()))
 
     def at(self, values: Mapping[str, Tensor]) -> VectorizedProgram:
         """The same program with other values of its global parameters.
@@ -111,17 +121,28 @@ class VectorizedProgram(ChunkedModel):
         """
         values = other_values(values, self._values)
         other = copy(self)
-        other.__dict__.pop("_empty_log_joint", None)
+        other.__dict__.pop("_without_symbols", None)
         other._values = self._values | values
         other._bound = bind(self._program, other._values, self._initial)
         return other
 
-    def score(self, values: Mapping[str, Tensor], tokens: Tensor, lengths: Tensor) -> Tensor:
-        """The log-joints ``[N]`` of tokens ``[N, T]`` with any filling after the end, under values of the parameters.
+    def rows_of(self, sequences: Sequences) -> Rows:
+        """What the program is run on for sequences.
+
+        :raises ValueError: if the program takes covariates, and the sequences have none.
+        """
+        return self.convention.rows(sequences)
+
+    def score(self, values: Mapping[str, Tensor], rows: Rows) -> Tensor:
+        """The log-joints ``[N]`` of some rows, under values of the parameters.
 
         Made to be vectorized over values: no error is looked for. To be called with the program isolated.
         """
-        return self._score(bind(self._program, self._values | dict(values), self._initial), tokens, lengths)
+        return self._score(bind(self._program, self._values | dict(values), self._initial), rows)
+
+    @property
+    def takes_covariates(self) -> bool:
+        return self.convention.takes_covariates
 
     @property
     def can_draw(self) -> bool:
@@ -132,31 +153,41 @@ class VectorizedProgram(ChunkedModel):
         """Sequences that the program generates."""
         if not self.can_draw:
             return super().draw(num_sequences, generator)
-        num_sequences = check_number("num_sequences", num_sequences, least=1)
+        if self.takes_covariates:
+            raise ValueError("draw: expected covariates to draw for, as the program takes them; call draw_given")
+        return self._generated(check_number("num_sequences", num_sequences, least=1), None, generator)
+
+    def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
+        """A sequence that the program generates for each row of covariates."""
+        if not self.can_draw or not self.takes_covariates:
+            return self.draw(len(covariates), generator).with_covariates(covariates)
+        return self._generated(len(covariates), covariates.values, generator).with_covariates(covariates)
+
+    def _generated(self, num_sequences: int, covariates: Values | None, generator: torch.Generator | None) -> Sequences:
         if generator is not None:
             check_generator(generator)
-        with called_with(self._program, (), self.alphabet_size), isolated(validate=False, seed=drawn_seed(generator)):
-            value = self._bound(*[None] * self.convention.arity, num_sequences=num_sequences)
+        with called_with(self._program, {}, self.alphabet_size), isolated(validate=False, seed=drawn_seed(generator)):
+            value = self._bound(*self.convention.generating(covariates), num_sequences=num_sequences)
         if isinstance(value, Sequences):
-            given = self.convention.arguments(value.tokens, value.lengths)
-            value = given if len(given) > 1 else given[0]
+            coded = self.convention.coded(value.tokens, value.lengths)
+            value = coded if len(coded) > 1 else coded[0]
         elif self._vectors is not None:
             value = generated_codes(value, self._vectors)
         tokens, lengths = self.convention.returned(value, num_sequences)
         return Sequences.of(tokens, self.alphabet_size, lengths=lengths)
 
-    def run(self, tokens: Tensor, lengths: Tensor, *, validate: bool = False) -> Tensor:
-        """The log-joints ``[N]`` of tokens ``[N, T]`` with any filling after the end."""
+    def run(self, rows: Rows, *, validate: bool = False) -> Tensor:
+        """The log-joints ``[N]`` of some rows."""
         with isolated(validate=validate):
-            total = repeatable(lambda: self._score(self._bound, tokens, lengths))
+            total = repeatable(lambda: self._score(self._bound, rows))
             if total.isnan().any():
-                raise nan_error(self._scored_sites(self._bound, tokens, lengths), total)
+                raise nan_error(self._scored_sites(rows), total)
             return total
 
     def impossible_sites(self, sequences: Sequences) -> list[str]:
         """For each of some sequences that the program calls impossible, the names of the sites that do, or ``""``."""
         with isolated(validate=False):
-            sites = self._scored_sites(self._bound, sequences.tokens, sequences.lengths)
+            sites = self._scored_sites(self.rows_of(sequences))
         # A site may depend on enumerated states: it is to blame if it is impossible in all of them.
         to_blame = torch.all if self._enumerated else torch.any
         banned = {name: masked_log_prob(site).movedim(self._layout.dim, 0) == -torch.inf for name, site in sites}
@@ -165,31 +196,48 @@ class VectorizedProgram(ChunkedModel):
         ]
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
+        rows = self.rows_of(sequences)
         empty = sequences.lengths == 0
         if not empty.any():
-            return self.run(sequences.tokens, sequences.lengths)
-        values = torch.full(empty.shape, self._empty_log_joint, dtype=torch.double)
+            return self.run(rows)
+        values = torch.empty(empty.shape, dtype=torch.double)
+        values[empty] = self._of_empty(rows.take(empty))
         if not empty.all():
-            values[~empty] = self.run(sequences.tokens[~empty], sequences.lengths[~empty]).double()
+            values[~empty] = self.run(rows.take(~empty)).double()
         return values
 
-    @cached_property
-    def _empty_log_joint(self) -> float:
-        """The log-joint of the empty sequence: ``-inf`` unless a site gives it a probability whatever its padding."""
-        if not self.defines_empty:
-            return -torch.inf
-        tokens, lengths = beside_another(self.alphabet_size)
+    def _of_empty(self, rows: Rows) -> Tensor:
+        """The log-joints of empty sequences, ``[N]``."""
+        if rows.covariates is None:
+            return self._without_symbols.expand(len(rows.lengths))
         with isolated(validate=False):
-            totals = [float(self._score(self._bound, padded, lengths)[0]) for padded in tokens]
-        return totals[0] if totals[0] == totals[-1] else -torch.inf
+            return self.score_empty({}, rows)
+
+    @cached_property
+    def _without_symbols(self) -> Tensor:
+        """The log-joint of the empty sequence, where there are no covariates; ``[1]``."""
+        with isolated(validate=False):
+            return self.score_empty({}, self._first.take(slice(1)))
+
+    def score_empty(self, values: Mapping[str, Tensor], rows: Rows) -> Tensor:
+        """The log-joints of empty sequences, ``[N]``: ``-inf`` unless a site gives them a probability.
+
+        The probability must not depend on the padding. As :meth:`score`, made to be vectorized over values.
+        """
+        count = len(rows.lengths)
+        if not self.defines_empty:
+            return torch.full((count,), -torch.inf, dtype=torch.double)
+        runs = beside_another(rows, self.alphabet_size)
+        found = [self.score(values, padded)[:count].double() for padded in runs]
+        return torch.where(found[0] == found[-1], found[0], -torch.inf)
 
     @cached_property
     def defines_empty(self) -> bool:
         """Whether a site gives the empty sequence a probability, and all such sites ignore its padding."""
-        tokens, lengths = beside_another(self.alphabet_size)
         with isolated(validate=False):
             try:
-                traces = [self._trace(self._bound, padded, lengths) for padded in tokens]
+                runs = beside_another(self._first.take(slice(1)), self.alphabet_size)
+                traces = [self._trace(self._bound, rows) for rows in runs]
             except ValueError:  # some operations refuse sequences without symbols, such as pack_padded_sequence
                 return False
         return is_defined([_inside(trace, self._layout) for trace in traces], self._layout.dim)
@@ -199,7 +247,7 @@ class VectorizedProgram(ChunkedModel):
         few = example[longest[torch.arange(3) % len(example)]]
         more = example[longest[torch.arange(5) % len(example)]]
         other = random_sequences(example)
-        arguments = self._arguments(more.tokens, more.lengths)
+        arguments = self._arguments(self.rows_of(more))
         # Without validation, so that what is wrong with a site is said with its name when it is scored.
         with called_with(self._program, arguments, self.alphabet_size), isolated(validate=False, seed=0):
             try:
@@ -214,13 +262,12 @@ class VectorizedProgram(ChunkedModel):
             check_symbol_sites(_inside(random, layout), other.tokens, layout.dim, self.alphabet_size)
         return layout
 
-    def _arguments(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
-        """What the program is called with, for tokens ``[N, T]`` and lengths ``[N]``."""
-        return self.convention.arguments(tokens, lengths, self._vectors)
+    def _arguments(self, rows: Rows) -> dict[str, Any]:
+        """What the program is called with."""
+        return self.convention.arguments(rows, self._vectors)
 
     def _plain_trace(self, sequences: Sequences) -> Trace:
-        arguments = self._arguments(sequences.tokens, sequences.lengths)
-        return poutine.trace(self._bound).get_trace(*arguments)
+        return poutine.trace(self._bound).get_trace(*self._arguments(self.rows_of(sequences)).values())
 
     def _blame_batch_size(self, example: Sequences, error: Exception) -> None:
         """Raises an error that names a hard-coded batch size if the program runs on all data, but not on a part."""
@@ -234,15 +281,15 @@ class VectorizedProgram(ChunkedModel):
             "arguments"
         ) from error
 
-    def _trace(self, program: Callable[..., Any], tokens: Tensor, lengths: Tensor) -> Trace:
+    def _trace(self, program: Callable[..., Any], rows: Rows) -> Trace:
         summed = program
         if self._enumerated:
             summed = poutine.enum(InParallel()(program), first_available_dim=-1 - self._plate_depth)
-        arguments = self._arguments(tokens, lengths)
+        arguments = self._arguments(rows)
         with called_with(self._program, arguments, self.alphabet_size, self._longest):
-            trace = poutine.trace(summed).get_trace(*arguments)
+            trace = poutine.trace(summed).get_trace(*arguments.values())
         check_latents(trace, self._layout)
-        return self._trace(program, tokens, lengths) if self._learn(trace) else trace
+        return self._trace(program, rows) if self._learn(trace) else trace
 
     def _learn(self, trace: Trace) -> bool:
         """Notes enumerated sites and the depth of plates; whether there are more than was known."""
@@ -251,22 +298,22 @@ class VectorizedProgram(ChunkedModel):
         self._enumerated = self._enumerated or any(is_enumerated(site) for _, site in sample_sites(trace))
         return known != (self._plate_depth, self._enumerated)
 
-    def _scored_sites(self, program: Callable[..., Any], tokens: Tensor, lengths: Tensor) -> Sites:
-        sites = _inside(self._trace(program, *_enough(tokens, lengths)), self._layout)
+    def _scored_sites(self, rows: Rows) -> Sites:
+        sites = _inside(self._trace(self._bound, _enough(rows)), self._layout)
         score_sites(sites)
         return sites
 
-    def _score(self, program: Callable[..., Any], tokens: Tensor, lengths: Tensor) -> Tensor:
+    def _score(self, program: Callable[..., Any], rows: Rows) -> Tensor:
         """The log-joints ``[N]`` under a bound program."""
-        tokens, lengths_given = _enough(tokens, lengths)
-        trace = self._trace(program, tokens, lengths_given)
+        enough = _enough(rows)
+        trace = self._trace(program, enough)
         sites = _inside(trace, self._layout)
         score_sites(sites)
         if self._enumerated:
             total = summed_over_states(trace, sites, self._layout.plate)
         else:
-            total = summed_over_sites(sites, self._layout.dim, len(lengths_given))
-        return total[: len(lengths)]
+            total = summed_over_sites(sites, self._layout.dim, len(enough.lengths))
+        return total[: len(rows.lengths)]
 
 
 def _not_empty(sequences: Sequences) -> Sequences:
@@ -279,12 +326,16 @@ def _inside(trace: Trace, layout: Layout) -> Sites:
     return [(name, site) for name, site in sample_sites(trace) if in_plate(site, layout.plate)]
 
 
-def _enough(tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The sequences with at least two rows, the last one repeated, and two columns.
+def _enough(rows: Rows) -> Rows:
+    """At least two sequences, the last one repeated, and two columns.
 
     Many programs have a plate over the moves from each symbol to the next, one fewer than columns.
     """
-    rows = max(0, _FEWEST - len(lengths))
-    columns = max(0, _FEWEST - tokens.shape[1])
-    wide = torch.nn.functional.pad(tokens, (0, columns))
-    return torch.cat([wide, wide[-1:].expand(rows, -1)]), torch.cat([lengths, lengths[-1:].expand(rows)])
+    missing = max(0, _FEWEST - len(rows.lengths))
+    columns = max(0, _FEWEST - rows.tokens.shape[1])
+
+    def repeated(values: Tensor) -> Tensor:
+        return torch.cat([values, values[-1:].expand(missing, *values.shape[1:])])
+
+    wide = torch.nn.functional.pad(rows.tokens, (0, columns))
+    return Rows(repeated(wide), repeated(rows.lengths), each_covariate(rows.covariates, repeated))

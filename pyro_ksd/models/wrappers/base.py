@@ -11,6 +11,7 @@ from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates
 
 
 class ModelWrapper(SequenceModel):
@@ -46,6 +47,13 @@ class ModelWrapper(SequenceModel):
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         return self.model.draw(num_sequences, generator)
+
+    @property
+    def takes_covariates(self) -> bool:
+        return self.model.takes_covariates
+
+    def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
+        return self.model.draw_given(covariates, generator)
 
     @property
     def default_neighborhood(self) -> Neighborhood | None:

@@ -14,10 +14,13 @@ from pyro_ksd.common.random_numbers import check_generator
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.wrappers.base import ModelWrapper
-from pyro_ksd.models.wrappers.rejection import MAX_PROPOSALS, accepted
+from pyro_ksd.models.wrappers.rejection import MAX_PROPOSALS, accepted, accepted_given
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates
 
 Predicate = Callable[[Sequences], Tensor]
+
+_ADVICE = "raise max_proposals, or pass your own sampler: with_sampler(constrain(model, predicate), sampler)"
 
 
 class ConstrainedModel(ModelWrapper):
@@ -83,7 +86,18 @@ class ConstrainedModel(ModelWrapper):
             num_sequences,
             generator,
             max_proposals=self._max_proposals,
-            advice="raise max_proposals, or pass your own sampler: with_sampler(constrain(model, predicate), sampler)",
+            advice=_ADVICE,
+        )
+
+    def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
+        """Independent sequences, one for each row of covariates, by exact rejection."""
+        return accepted_given(
+            self.model.draw_given,
+            self.contains,
+            covariates,
+            generator,
+            max_proposals=self._max_proposals,
+            advice=_ADVICE,
         )
 
 

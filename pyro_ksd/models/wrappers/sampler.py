@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import torch
@@ -12,16 +13,36 @@ from pyro_ksd.common.random_numbers import check_generator, drawn_seed
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates, Values
 
-Sampler = Callable[[int, torch.Generator], Sequences]
-"""Takes how many sequences to draw and the generator of the random numbers."""
+Sampler = Callable[..., Sequences]
+"""Takes how many sequences to draw and the generator of the random numbers; with a third parameter ``covariates``, also
+the covariates to draw for, one row for each sequence."""
+
+
+def check_sampler(sampler: object) -> None:
+    """Checks that an argument can be a sampler.
+
+    >>> check_sampler(lambda size: None)
+    Traceback (most recent call last):
+    ValueError: sampler: expected a function of (num_sequences, generator), found one of (size)
+    """
+    covariates = ("covariates",) if _takes_covariates(sampler) else ()
+    check_function("sampler", sampler, "num_sequences", "generator", *covariates)
+
+
+def _takes_covariates(sampler: object) -> bool:
+    try:
+        return callable(sampler) and "covariates" in inspect.signature(sampler).parameters
+    except ValueError:  # some functions written in C do not state their arguments
+        return False
 
 
 class SampledModel(ModelWrapper):
     """A model with a sampler beside it, made by :func:`~pyro_ksd.models.with_sampler`."""
 
     def __init__(self, model: SequenceModel, sampler: Sampler) -> None:
-        check_function("sampler", sampler, "num_sequences", "generator")
+        check_sampler(sampler)
         super().__init__(model)
         self._sampler = sampler
 
@@ -31,11 +52,19 @@ class SampledModel(ModelWrapper):
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Sequences from the sampler; without a generator it gets one that torch's global stream seeds."""
-        num_sequences = check_number("num_sequences", num_sequences, least=1)
+        return self._sampled(check_number("num_sequences", num_sequences, least=1), generator)
+
+    def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
+        """Sequences from the sampler, one for each row of covariates."""
+        if not _takes_covariates(self._sampler):
+            return super(ModelWrapper, self).draw_given(covariates, generator)
+        return self._sampled(len(covariates), generator, covariates.values).with_covariates(covariates)
+
+    def _sampled(self, num_sequences: int, generator: torch.Generator | None, *covariates: Values) -> Sequences:
         if generator is None:
             generator = torch.Generator().manual_seed(drawn_seed())
         check_generator(generator)
-        drawn = self._sampler(num_sequences, generator)
+        drawn = self._sampler(num_sequences, generator, *covariates)
         if not isinstance(drawn, Sequences):
             raise ValueError(
                 f"sampler: expected Sequences, found {type(drawn).__name__}; convert with Sequences.of(..., "
@@ -55,7 +84,8 @@ def with_sampler(model: SequenceModel, sampler: Sampler) -> SampledModel:
     The level of the test is only as good as the sampler: it must draw independent sequences from the model.
 
     :param model: any model; its own ``draw``, if it has one, is not used.
-    :param sampler: takes the number of sequences and the generator of all its random numbers.
+    :param sampler: takes the number of sequences and the generator of all its random numbers; for data with covariates,
+        these too: ``sampler(num_sequences, generator, covariates)``.
 
     >>> from pyro_ksd.models import LinearChainMRF
     >>> coin = LinearChainMRF(torch.zeros(2, 2), length=torch.tensor([-torch.inf, 0.0]))

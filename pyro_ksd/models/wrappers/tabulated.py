@@ -49,6 +49,11 @@ class TabulatedModel(ModelWrapper):
 
     def __init__(self, model: SequenceModel, order: int, data: Sequences | None = None) -> None:
         super().__init__(model)
+        if self.takes_covariates:
+            raise ValueError(
+                f"order: expected a model without covariates, found {self.name}, whose table would be another one for "
+                "each sequence; leave out order="
+            )
         check_order(order, self.alphabet_size)
         if data is not None:
             check_alphabet_size(self.model, data)

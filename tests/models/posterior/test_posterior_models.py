@@ -334,7 +334,7 @@ def test_draws_of_several_chains_are_taken_at_even_distances() -> None:
 
 def test_each_model_draws_a_data_set_of_its_own() -> None:
     draws = CASES["chain"].draws()
-    found = draws.draw(4, seeded_generator(1))
+    found = draws.draw_like(DATA[:4], seeded_generator(1))
     generator = seeded_generator(1)
     expected = [x for model in draws for x in model.draw(4, generator).to_lists()]
     assert found.to_lists() == expected

@@ -18,6 +18,7 @@ from pyro_ksd import MarkovSequence
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.programs.call_conventions import (
     PaddedTokens,
+    Rows,
     TokensAndLengths,
     convention_of,
     generates,
@@ -31,7 +32,7 @@ def three_arguments(sequences: Tensor, lengths: Tensor, table: Tensor) -> None:
 
 
 MISTAKES: list[tuple[Callable[..., Any], str]] = [
-    (three_arguments, "found the parameters ['sequences', 'lengths', 'table']"),
+    (three_arguments, "expected data with covariates for the parameter 'table' of the program, found none; pass"),
 ]
 
 
@@ -126,12 +127,71 @@ TOKENS, LENGTHS = torch.tensor([[0, 1, 2], [2, 0, 0]]), torch.tensor([3, 1])
 
 
 def test_arguments_of_both_conventions() -> None:
-    tokens, lengths = TokensAndLengths().arguments(TOKENS, LENGTHS)
-    assert tokens is TOKENS
-    assert lengths is LENGTHS
-    (padded,) = PaddedTokens().arguments(TOKENS, LENGTHS)
-    assert padded.tolist() == [[0, 1, 2], [2, -1, -1]]
-    assert (TokensAndLengths.arity, PaddedTokens.arity) == (2, 1)
+    rows = Rows(TOKENS, LENGTHS, torch.tensor([7, 8]))
+    found = TokensAndLengths().arguments(rows)
+    assert list(found) == ["sequences", "lengths"]
+    assert found["sequences"] is TOKENS
+    assert found["lengths"] is LENGTHS
+    found = PaddedTokens().arguments(rows)
+    assert list(found) == ["x"]
+    assert found["x"].tolist() == [[0, 1, 2], [2, -1, -1]]
+    assert list(TokensAndLengths(takes_covariates=True).arguments(rows)) == ["sequences", "lengths", "covariates"]
+    assert PaddedTokens(takes_covariates=True).arguments(rows)["covariates"] is rows.covariates
+
+
+def test_arguments_of_a_program_that_generates() -> None:
+    values = torch.tensor([7, 8])
+    assert TokensAndLengths().generating(values) == (None, None)
+    assert PaddedTokens().generating(None) == (None,)
+    assert TokensAndLengths(takes_covariates=True).generating(values) == (None, None, values)
+
+
+def test_some_rows() -> None:
+    rows = Rows(TOKENS, LENGTHS, {"group": torch.tensor([7, 8])}).take(torch.tensor([1]))
+    assert (rows.tokens.tolist(), rows.lengths.tolist()) == ([[2, 0, 0]], [1])
+    assert isinstance(rows.covariates, dict)
+    assert rows.covariates["group"].tolist() == [8]
+    assert Rows(TOKENS, LENGTHS).take(torch.tensor([1])).covariates is None
+
+
+def test_sequences_without_covariates_are_refused_where_the_program_takes_them() -> None:
+    convention = TokensAndLengths(takes_covariates=True)
+    assert convention.rows(DATA.with_covariates(DATA.lengths)).covariates.equal(DATA.lengths)  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match=r"sequences: expected some with covariates.*pass sequences\.with_covariates"):
+        convention.rows(DATA)
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "takes"),
+    [
+        (lambda sequences, lengths, covariates: None, TokensAndLengths, True),
+        (lambda sequences, lengths, groups: None, TokensAndLengths, True),
+        (lambda sequences=None, lengths=None, groups=None, num_sequences=0: None, TokensAndLengths, True),
+        (lambda sequences, lengths, covariates=None, scale=2.0: None, TokensAndLengths, True),
+        (lambda x, covariates: None, PaddedTokens, True),
+        (lambda x=None, covariates=None, num_sequences=0: None, PaddedTokens, True),
+        (lambda sequences, lengths: None, TokensAndLengths, False),
+        (lambda sequences, lengths, scale=2.0: None, TokensAndLengths, False),
+        (lambda x: None, PaddedTokens, False),
+        (lambda x, beta=0.5: None, PaddedTokens, False),
+    ],
+)
+def test_programs_that_take_covariates(program: Any, kind: type, takes: bool) -> None:
+    found = convention_of(program, with_covariates=True)
+    assert type(found) is kind
+    assert found.takes_covariates is takes
+
+
+def test_more_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"found the parameters \['a', 'b', 'covariates', 'd'\]; set others before"):
+        convention_of(lambda a, b, covariates, d: None, with_covariates=True)
+
+
+def test_a_program_need_not_get_covariates() -> None:
+    assert not convention_of(lambda sequences, lengths, groups=None: None).takes_covariates
+    assert type(convention_of(lambda x, covariates=None: None)) is PaddedTokens
+    with pytest.raises(ValueError, match="expected data with covariates for the parameter 'covariates'"):
+        convention_of(lambda x, covariates: None)
 
 
 def test_what_is_returned_in_both_conventions() -> None:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from pyro_ksd import ksd_check
 from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.programs.call_conventions import Rows
 from pyro_ksd.models.programs.empty_sequence import beside_another
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.sequences.container import Sequences
@@ -36,10 +37,12 @@ EMPTY = Sequences.of([[], [0], []], SIZE)
 
 
 def test_the_empty_sequence_stands_beside_a_symbol_with_different_paddings() -> None:
-    tokens, lengths = beside_another(3)
-    assert tokens.tolist() == [[[0], [0]], [[1], [1]]]
-    assert lengths.tolist() == [0, 1]
-    assert beside_another(1)[0].tolist() == [[[0], [0]]]
+    empty = Rows(torch.zeros(2, 0, dtype=torch.long), torch.zeros(2, dtype=torch.long), torch.tensor([7, 8]))
+    first, second = beside_another(empty, 3)
+    assert (first.tokens.tolist(), second.tokens.tolist()) == ([[0], [0], [0]], [[1], [1], [1]])
+    assert first.lengths.tolist() == second.lengths.tolist() == [0, 0, 1]
+    assert first.covariates.tolist() == [7, 8, 8]  # type: ignore[union-attr]
+    assert len(beside_another(empty, 1)) == 1
 
 
 def test_it_is_impossible_where_no_site_gives_it_a_probability() -> None:

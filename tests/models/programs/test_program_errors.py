@@ -23,9 +23,10 @@ from pyro_ksd.models.programs.program_errors import called_with, is_ours
 
 TOKENS = torch.tensor([[0, 1, 2], [1, 0, 0]])
 LENGTHS = torch.tensor([3, 1])
+BOTH = {"sequences": TOKENS, "lengths": LENGTHS}
 
 
-def message(program: Any, error: Exception, *arguments: Tensor, longest: int | None = None) -> str:
+def message(program: Any, error: Exception, arguments: dict[str, Any], longest: int | None = None) -> str:
     with pytest.raises(ValueError, match="the program failed") as caught:  # noqa: SIM117
         with called_with(program, arguments, 4, longest):
             raise error
@@ -34,14 +35,21 @@ def message(program: Any, error: Exception, *arguments: Tensor, longest: int | N
 
 
 def test_what_is_said() -> None:
-    assert message(len, RuntimeError("first\nsecond"), TOKENS, LENGTHS) == (
+    assert message(len, RuntimeError("first\nsecond"), BOTH) == (
         "the program failed with RuntimeError: first; it was called as program(sequences, lengths) with the codes 0..3 "
         "of the symbols, [2, 3], and the lengths; run it on the data by itself to find the reason"
     )
     assert "program(x) with the codes 0..3 of the symbols, [2, 3], filled with -1 after the ends" in message(
-        len, KeyError(), TOKENS
+        len, KeyError(), {"x": TOKENS}
     )
-    assert message(len, ArithmeticError("on purpose")).startswith(
+    assert "with the codes 0..3 of the symbols, [2, 3], and the lengths and the covariates; run" in message(
+        len, RuntimeError(), {**BOTH, "covariates": {"age": LENGTHS}}
+    )
+    assert (
+        "program(x, covariates) with the codes 0..3 of the symbols, [2, 3], filled with -1 after the ends, and the "
+        in (message(len, RuntimeError(), {"x": TOKENS, "covariates": LENGTHS}))
+    )
+    assert message(len, ArithmeticError("on purpose"), {}).startswith(
         "the program failed with ArithmeticError: on purpose; run"
     )
 
@@ -50,11 +58,11 @@ def test_advice() -> None:
     by_symbol = "if it looks up tables by symbols, they need 4 rows: widen them"
     by_position = "if it can score no sequence longer than the data (2 symbols), as with a table of positions"
     for error in (IndexError(), KeyError()):
-        assert by_symbol in message(len, error, TOKENS, LENGTHS, longest=3)
-        assert by_position in message(len, error, TOKENS, LENGTHS, longest=2)
-    assert by_symbol not in message(len, RuntimeError(), TOKENS, LENGTHS, longest=3)
-    assert "see pyro_ksd.models.AutoregressiveModel" in message(torch.nn.Linear(1, 1), KeyError(), TOKENS)
-    assert "AutoregressiveModel" not in message(PyroModule(), KeyError(), TOKENS)
+        assert by_symbol in message(len, error, BOTH, longest=3)
+        assert by_position in message(len, error, BOTH, longest=2)
+    assert by_symbol not in message(len, RuntimeError(), BOTH, longest=3)
+    assert "see pyro_ksd.models.AutoregressiveModel" in message(torch.nn.Linear(1, 1), KeyError(), BOTH)
+    assert "AutoregressiveModel" not in message(PyroModule(), KeyError(), BOTH)
 
 
 def test_errors_of_this_package_keep_their_message() -> None:
@@ -64,7 +72,7 @@ def test_errors_of_this_package_keep_their_message() -> None:
 
     with pytest.raises(ValueError, match=r"or pass parameters=\{'w': value\}$"):
         as_model(program, DATA)
-    with pytest.raises(ValueError, match="locations: expected None") as caught, called_with(len, (), 4):
+    with pytest.raises(ValueError, match="locations: expected None") as caught, called_with(len, {}, 4):
         zs(locations=0)
     assert is_ours(caught.value)
     assert not is_ours(ValueError("never raised"))

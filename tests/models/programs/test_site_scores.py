@@ -17,6 +17,7 @@ from pyro_programs import chain_steps
 from torch import Tensor
 
 from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.programs.call_conventions import Rows
 from pyro_ksd.models.programs.site_scores import masked_log_prob, nan_error, score_sites, summed_over_sites
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 
@@ -48,7 +49,7 @@ def test_categorical_sites_score_as_the_distribution_does(kind: str) -> None:
             pyro.sample("x", dist.Categorical(**{kind: table[sequences[:, 0]]}), obs=sequences[:, -1])
 
     tokens, lengths = torch.tensor([[0, 1], [1, 0], [1, 1], [2, 2], [1, 2]]), torch.full((5,), 2)
-    found = VectorizedProgram(program, DATA).run(tokens, lengths)
+    found = VectorizedProgram(program, DATA).run(Rows(tokens, lengths))
     expected = dist.Categorical(**{kind: table[tokens[:, 0]]}).log_prob(tokens[:, 1])
     assert torch.equal(found, expected)
 

@@ -152,7 +152,7 @@ def test_other_values_of_the_parameters() -> None:
     expected = chain({"initial": point(0)["initial"], "moves": point(1)["moves"]})
     torch.testing.assert_close(mixed.log_joint(DATA), expected.log_joint(DATA))
     with isolated(validate=False):
-        scored = first.score(point(1), DATA.tokens, DATA.lengths)
+        scored = first.score(point(1), first.rows_of(DATA))
     torch.testing.assert_close(scored, second.log_joint(DATA))
 
 
