@@ -112,6 +112,7 @@ from pyro_ksd.models import (
 )
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.results import common_groups, predictive_datatree, to_datatree
+from pyro_ksd.sequences.covariates import Covariates
 from pyro_ksd.stein import (
     TailBlockOperator,
     ZanellaOperator,
@@ -131,6 +132,7 @@ WORDS = ["aabb", "bbccc", "caa", "abbc"]
 DATA = Sequences.of(WORDS)
 OTHER = Sequences.of(["ab", "ba", "a"])  # of another alphabet
 WALK = random_walk(3)
+PROMPTS = Covariates.of([[0], [1]], 2)
 VIEWS = default_views()
 MATRIX = GramMatrix(torch.eye(4, dtype=torch.double))
 GENERATOR = torch.Generator().manual_seed(0)
@@ -535,7 +537,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
                 None, "gpt2", 3, torch.nn.Linear, torch.nn.Linear(2, 2), lambda: None, lambda c: None, lambda c: c,
                 lambda c: torch.zeros(3), lambda c: torch.full((*c.shape, 4), NAN), lambda c: torch.rand(*c.shape, 4),
             ],
-            "prompt": [None, "ab", 3, [], [0.5], [[0]], [True], ["a"], {}, torch.rand(2), [None]],
+            "prompt": ["ab", 3, [], [0.5], [[0]], [True], ["a"], {}, torch.rand(2), [None]],
             "end": [*NUMBERS, 4],
             "max_length": COUNTS,
             "top_k": [value for value in [*COUNTS, 5] if value is not None],
@@ -548,6 +550,18 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     "AutoregressiveModel(...).draw": (
         with_defaults(AutoregressiveModel(network, prompt=[0], end=1, max_length=9).draw, num_sequences=2),
         {"num_sequences": COUNTS, "generator": GENERATORS},
+    ),
+    "AutoregressiveModel(...).draw_given": (
+        with_defaults(AutoregressiveModel(network, end=1, max_length=9).draw_given, covariates=PROMPTS),
+        {"covariates": [None, 3, "ab", [[0], [1]]], "generator": GENERATORS},
+    ),
+    "MarkovSequence(...).draw_given": (
+        with_defaults(WALK.draw_given, covariates=PROMPTS),
+        {"covariates": [None, 3, "ab", [[0], [1]]], "generator": GENERATORS},
+    ),
+    "Sequences(...).with_covariates": (
+        with_defaults(Sequences.of(["ab", "b"]).with_covariates, covariates=[0, 1]),
+        {"covariates": [None, 3, "ab", [1], {}, {"a": [1]}, {"a": "xy"}, [None, None], [[1], ["a"]], network]},
     ),
     "LoopProgram": (
         with_defaults(LoopProgram, program=loop, alphabet_size=3),

@@ -20,7 +20,7 @@ from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_drawn
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.sequences.covariates import Covariates
+from pyro_ksd.sequences.covariates import Covariates, check_covariates
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.views import View, check_views
 
@@ -225,7 +225,7 @@ def _check_draws(
 ) -> None:
     _check_sizes(num_draws, size, generator)
     if covariates is not None:
-        check_instance("covariates", covariates, Covariates, "those of the data, sequences.covariates, or None")
+        check_covariates(covariates)
         if len(covariates) != size:
             raise ValueError(f"covariates: expected one row for each of the {size} sequences, found {len(covariates)}")
     check_sample_size(size)

@@ -13,7 +13,7 @@ from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.evaluation import evaluated_ratio
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.sequences.covariates import Covariates
+from pyro_ksd.sequences.covariates import Covariates, check_covariates
 
 _COMPARED = 20  # sequences whose probabilities must not change with the covariates
 
@@ -89,6 +89,7 @@ class SequenceModel(ABC):
 
         :param generator: of all random numbers; torch's global one if left out.
         """
+        check_covariates(covariates)
         drawn = self.draw(len(covariates), generator).with_covariates(covariates)
         rows = torch.linspace(0, len(drawn) - 1, _COMPARED).long()
         few = drawn[rows]

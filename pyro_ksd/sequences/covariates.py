@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.option_checks import found
+from pyro_ksd.common.option_checks import check_instance, found
 
 PROMPT_PAD = -1
 """What fills a row of covariates that is shorter than others."""
@@ -100,6 +100,16 @@ class Covariates:
 
     def __repr__(self) -> str:
         return f"Covariates({len(self)}: {_shown(self.table)})"
+
+
+def check_covariates(value: object) -> None:
+    """Checks that an argument is :class:`Covariates`.
+
+    >>> check_covariates([0, 1])
+    Traceback (most recent call last):
+    ValueError: covariates: expected those of sequences, sequences.covariates, found [0, 1]
+    """
+    check_instance("covariates", value, Covariates, "those of sequences, sequences.covariates")
 
 
 def _named(table: Values) -> list[tuple[str, Tensor]]:

@@ -24,7 +24,7 @@ from pyro_ksd.models.programs.session_state import as_a_model
 from pyro_ksd.models.wrappers.ended import ends_once
 from pyro_ksd.models.wrappers.rejection import MAX_PROPOSALS, accepted, accepted_given
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.sequences.covariates import Covariates
+from pyro_ksd.sequences.covariates import Covariates, check_covariates
 
 Network = Callable[[Tensor], Tensor]
 """Takes codes, long ``[N, L]``, gives the logits (or log-probabilities) of the symbol behind each, ``[N, L, S]``."""
@@ -202,6 +202,9 @@ class AutoregressiveModel(ChunkedModel):
 
     def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
         """A sequence after each prompt, by rejection of those that do not end in time."""
+        check_covariates(covariates)
+        if generator is not None:
+            check_generator(generator)
         if self._prompt is not None:
             return self.draw(len(covariates), generator).with_covariates(covariates)
 

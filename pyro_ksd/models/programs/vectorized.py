@@ -50,7 +50,7 @@ from pyro_ksd.models.programs.site_scores import (
 from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, random_sequences
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.sequences.covariates import Covariates, Values
+from pyro_ksd.sequences.covariates import Covariates, Values, check_covariates
 
 _FEWEST = 2  # sequences and columns of a run: a dimension of size 1 is as good as none for enumeration and plates
 
@@ -159,6 +159,7 @@ class VectorizedProgram(ChunkedModel):
 
     def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
         """A sequence that the program generates for each row of covariates."""
+        check_covariates(covariates)
         if not self.can_draw or not self.takes_covariates:
             return self.draw(len(covariates), generator).with_covariates(covariates)
         return self._generated(len(covariates), covariates.values, generator).with_covariates(covariates)

@@ -16,7 +16,7 @@ from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.models.wrappers.rejection import MAX_PROPOSALS, accepted, accepted_given
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.sequences.covariates import Covariates
+from pyro_ksd.sequences.covariates import Covariates, check_covariates
 
 Predicate = Callable[[Sequences], Tensor]
 
@@ -91,6 +91,7 @@ class ConstrainedModel(ModelWrapper):
 
     def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
         """Independent sequences, one for each row of covariates, by exact rejection."""
+        check_covariates(covariates)
         return accepted_given(
             self.model.draw_given,
             self.contains,

@@ -13,7 +13,7 @@ from pyro_ksd.common.random_numbers import check_generator, drawn_seed
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.sequences.covariates import Covariates, Values
+from pyro_ksd.sequences.covariates import Covariates, Values, check_covariates
 
 Sampler = Callable[..., Sequences]
 """Takes how many sequences to draw and the generator of the random numbers; with a third parameter ``covariates``, also
@@ -56,6 +56,7 @@ class SampledModel(ModelWrapper):
 
     def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
         """Sequences from the sampler, one for each row of covariates."""
+        check_covariates(covariates)
         if not _takes_covariates(self._sampler):
             return super(ModelWrapper, self).draw_given(covariates, generator)
         return self._sampled(len(covariates), generator, covariates.values).with_covariates(covariates)

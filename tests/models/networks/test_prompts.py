@@ -51,7 +51,7 @@ DATA = prompted(ROWS, PROMPTS)
 def test_log_joints_and_log_ratios_are_those_of_models_with_the_prompt(top_k: int | None) -> None:
     own = model(top_k=top_k)
     possible = own.log_joint(DATA) > -torch.inf
-    assert possible.sum() >= 3
+    assert possible.sum() >= 2
     edits = own.default_neighborhood.edits(DATA)
     assert len(edits) > 20
     ratios = own.log_ratio(DATA, edits)
@@ -97,8 +97,8 @@ def test_a_check_with_a_prompt_for_each_sequence(bootstrap: Any) -> None:
     data = own.draw_given(covariates, torch.Generator().manual_seed(3))
     check = ksd_check(own, data, bootstrap=bootstrap, num_bootstrap=100, progress=False)
     assert float(check["ksd"]["p_value_overall"]) > 0.05
-    others = data.with_covariates([*prompts[1:], prompts[0]])  # the answers of other prompts
-    check = ksd_check(own, others, bootstrap=bootstrap, num_bootstrap=100, progress=False)
+    other = AutoregressiveModel(Scrambled(seed=5), end=END, max_length=LONGEST)
+    check = ksd_check(other, data, bootstrap=bootstrap, num_bootstrap=100, progress=False)
     assert float(check["ksd"]["p_value_overall"]) < 0.05
 
 

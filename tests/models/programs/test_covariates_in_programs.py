@@ -456,6 +456,6 @@ def test_a_program_that_needs_covariates_says_so() -> None:
 
 
 def test_covariates_are_no_option_of_the_bootstrap_unless_they_are_covariates() -> None:
-    with pytest.raises(ValueError, match="covariates: expected those of the data"):
+    with pytest.raises(ValueError, match="covariates: expected those of sequences"):
         parametric_bootstrap(as_model(grouped, DATA), 7, default_views(), 3, torch.Generator(), covariates=[1])  # type: ignore[arg-type]
     assert isinstance(DATA.covariates, Covariates)
