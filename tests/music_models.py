@@ -2,7 +2,7 @@
 """Music models in the form of Pyro's HMM example, several tones a step, each with a plain-Python twin.
 
 As in the example, programs take ``args``, a batch size and whether to include the prior, use the default dtype, and do
-not define how long a sequence is.
+not define how long a sequence is. Model 0, one sequence at a time, is there for its error message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import pyro.distributions as dist
 import torch
 from plain_walks import Outcomes, Style, Walk, sigmoid
 from pyro import poutine
-from pyro.infer.autoguide import AutoDelta
 from pyro.ops.indexing import Vindex
 from pyro.util import ignore_jit_warnings
 from torch import Tensor
@@ -88,6 +87,27 @@ def simple(
         for t in pyro.markov(range(max_length if args.jit else lengths.max())):
             with poutine.mask(mask=(t < lengths).unsqueeze(-1)):
                 x = pyro.sample(f"x_{t}", dist.Categorical(probs_x[x]), infer=PARALLEL)
+                with tones_plate:
+                    pyro.sample(f"y_{t}", dist.Bernoulli(probs_y[x.squeeze(-1)]), obs=sequences[batch, t])
+
+
+def simple_with_stops(
+    sequences: Tensor, lengths: Tensor, args: Any, batch_size: int | None = None, include_prior: bool = True
+) -> None:
+    """Model 1 with a further line: a sequence may stop after each step."""
+    num_sequences, max_length, data_dim = shape_of(sequences, lengths)
+    with poutine.mask(mask=include_prior):
+        probs_x = pyro.sample("probs_x", sticky(args.hidden_dim).to_event(1))
+        probs_y = pyro.sample("probs_y", silent(args.hidden_dim, data_dim))
+    tones_plate = pyro.plate("tones", data_dim, dim=-1)
+    with pyro.plate("sequences", num_sequences, batch_size, dim=-2) as batch:
+        lengths = lengths[batch]
+        x: Any = 0
+        for t in pyro.markov(range(max_length if args.jit else lengths.max())):
+            with poutine.mask(mask=(t < lengths).unsqueeze(-1)):
+                x = pyro.sample(f"x_{t}", dist.Categorical(probs_x[x]), infer=PARALLEL)
+                last = (lengths == t + 1).unsqueeze(-1).to(probs_x.dtype)
+                pyro.sample(f"stop_{t}", dist.Bernoulli(torch.tensor(args.stop)), obs=last)
                 with tones_plate:
                     pyro.sample(f"y_{t}", dist.Bernoulli(probs_y[x.squeeze(-1)]), obs=sequences[batch, t])
 
@@ -169,8 +189,8 @@ class Generator(torch.nn.Module):
         self.hidden_to_logits = torch.nn.Linear(args.nn_dim, data_dim)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        one_hot = y.new_zeros(x.shape[:-1] + (self.args.hidden_dim,)).scatter_(-1, x, 1)
-        filtered = torch.relu(self.conv(y.reshape(-1, 1, self.data_dim))).reshape(y.shape[:-1] + (-1,))
+        one_hot = y.new_zeros((*x.shape[:-1], self.args.hidden_dim)).scatter_(-1, x, 1)
+        filtered = torch.relu(self.conv(y.reshape(-1, 1, self.data_dim))).reshape((*y.shape[:-1], -1))
         logits: Tensor = self.hidden_to_logits(torch.relu(self.x_to_hidden(one_hot) + self.y_to_hidden(filtered)))
         return logits
 
@@ -424,7 +444,9 @@ def flipped(values: Parameters) -> Parameters:
     return values | {"probs_y": values["probs_y"].flip(-1)}
 
 
-def with_priors(model: Callable[..., Any], twin: Callable[[Parameters], Walk], values: Parameters, **args: Any) -> Style:
+def with_priors(
+    model: Callable[..., Any], twin: Callable[[Parameters], Walk], values: Parameters, **args: Any
+) -> Style:
     return style(model, twin, values, flipped(values), options(**args))
 
 
@@ -451,17 +473,17 @@ def with_network(model: Callable[..., Any], twin: Callable[[Parameters, Generato
     )
 
 
-def median_of_a_guide(model: Callable[..., Any], values: Parameters, *arguments: Any) -> Any:
-    """The guide of the example, with given values, as training leaves it."""
-    exposed = poutine.block(model, expose_fn=lambda msg: msg["name"].startswith("probs_"))
-    guide = AutoDelta(exposed, init_loc_fn=lambda site: values[site["name"]])
-    guide(*arguments)
-    return guide.median()
-
-
 STYLES = {
     "1 simple": with_priors(simple, plain_simple, SIMPLE),
     "1 with all steps": with_priors(simple, plain_simple, SIMPLE, jit=True),
+    "1 with stops": Style(
+        partial(simple_with_stops, args=options(stop=0.25), include_prior=False),
+        partial(simple_with_stops, args=options(stop=0.5), include_prior=False),
+        Walk(plain_simple(SIMPLE).step, lambda state: 0.0 if state is None else 0.25),
+        size=len(CHORDS),
+        parameters=SIMPLE,
+        wrong_parameters=SIMPLE,
+    ),
     "2 autoregressive": with_priors(
         autoregressive, plain_autoregressive, HIDDEN | {"probs_y": uniform(2, 2, TONES, seed=1)}
     ),
