@@ -160,7 +160,10 @@ def _filled(rows: Any) -> Tensor | None:
         isinstance(row, list | tuple | Tensor | np.ndarray) for row in rows
     ):
         return None
-    lists = [torch.as_tensor(row) for row in rows]
+    try:
+        lists = [torch.as_tensor(row) for row in rows]
+    except (TypeError, ValueError):  # other things than numbers
+        return None
     whole = all((row.ndim == 1 and not row.is_floating_point()) or not len(row) for row in lists)
     if len({len(row) for row in lists}) < 2 or not whole:
         return None

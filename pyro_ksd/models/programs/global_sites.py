@@ -20,7 +20,7 @@ from pyro_ksd.common.option_checks import check_mapping
 from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.models.programs.exact_probabilities import innermost
 from pyro_ksd.models.programs.plate_layout import in_plate, sample_sites
-from pyro_ksd.models.programs.repeatability import InitialParams
+from pyro_ksd.models.programs.repeatability import MODULE_WEIGHT, InitialParams
 from pyro_ksd.models.programs.session_state import isolated
 
 Shapes = dict[str, torch.Size]
@@ -116,14 +116,30 @@ def sites_of(program: Callable[..., Any], *arguments: Any, seed: int = 0) -> Glo
 
     :param arguments: of the program, the tokens ``[N, T]`` first; nothing for a program without arguments.
     """
-    trace = _traced(program, *arguments, seed=seed)
+    return _sites(_traced(program, *arguments, seed=seed), arguments, frozenset())
+
+
+def sites_under(values: Mapping[str, Any], program: Callable[..., Any], *arguments: Any) -> GlobalSites:
+    """The same for a program that does not run under draws from its priors, but under the values that a user passes.
+
+    A prior in single precision may not go together with data and values in double precision.
+    """
+    tensors = {name: as_value("parameters", name, value) for name, value in values.items()}
+    trace = _traced(bind(program, tensors), *arguments)
+    return _sites(trace, arguments, frozenset(tensors))
+
+
+def _sites(trace: Trace, arguments: Sequence[Any], bound: frozenset[str]) -> GlobalSites:
+    """The sites of a trace in which some have values that a user passes."""
     plate = _plate_of_sequences(trace, len(arguments[0])) if arguments else None
     advice = (
         f"it stands inside the plate {plate!r}: leave it out; if it is discrete, sum it out with "
         'infer={"enumerate": "parallel"}'
     )
     local = {name: advice for name, site in sample_sites(trace) if plate is not None and in_plate(site, plate)}
-    latent = {name for name, site in sample_sites(trace) if not site["is_observed"] and name not in local}
+    latent = {
+        name for name, site in sample_sites(trace) if name not in local and (name in bound or not site["is_observed"])
+    }
     params = {name for name, site in trace.nodes.items() if site["type"] == "param"}
     return GlobalSites({name: _site(trace.nodes[name]) for name in sorted(latent | params)}, local)
 
@@ -149,7 +165,7 @@ def _site(node: Mapping[str, Any]) -> GlobalSite:
         support = node["fn"].support
     except NotImplementedError:  # some distributions of users do not define it
         support = None
-    return GlobalSite(node["value"].shape, type(innermost(node["fn"])).__name__, support)
+    return GlobalSite(torch.Size(node["fn"].shape()), type(innermost(node["fn"])).__name__, support)
 
 
 def checked_point(
@@ -199,6 +215,11 @@ def check_names(option: str, values: Mapping[str, Any], shapes: Shapes, local: M
     :param local: for each site that belongs to each sequence, what to do with it.
     """
     for name in values:
+        if MODULE_WEIGHT in name:
+            raise ValueError(
+                f"{option}: site {name!r} is a weight of a module, which pyro.module leaves as it is, so that a value "
+                "would not count; put it into the module itself, module.load_state_dict(...), or use a PyroModule"
+            )
         if name in local:
             raise ValueError(
                 f"{option}: site {name!r} belongs to each sequence, expected values of global sites alone, "

@@ -69,6 +69,11 @@ def _advice(
     longest: int | None,
 ) -> list[str]:
     advice = []
+    if "subsample" in str(error):
+        advice.append(
+            "a plate with a batch size gives no log-joint for the sequences left out: leave out the batch size, or "
+            "subsample_size"
+        )
     if longest is not None and arguments and next(iter(arguments.values())).shape[1] > longest:
         advice.append(
             f"if it can score no sequence longer than the data ({longest} symbols), as with a table of positions, let "

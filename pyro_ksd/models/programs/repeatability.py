@@ -17,6 +17,9 @@ from pyro_ksd.models.programs.session_state import random_states_kept
 
 _OTHER_SEED = 1_234_567_891
 
+MODULE_WEIGHT = "$$$"
+"""What Pyro puts between the name of a module and that of its weight."""
+
 
 class InitialParams:
     """The ``pyro.param`` sites that a program initializes itself, because the parameter store lacks them.
@@ -31,6 +34,7 @@ class InitialParams:
     def __init__(self) -> None:
         self._store = ParamStoreDict()
         self._initial: dict[str, Any] = {}
+        self._weights: dict[str, bool] = {}
 
     def __len__(self) -> int:
         return len(self._initial)
@@ -41,6 +45,8 @@ class InitialParams:
         :raises ValueError: if it has no initial value, or one that changes from run to run.
         """
         name = msg["name"]
+        if not msg["done"] and MODULE_WEIGHT in name and name in pyro.get_param_store():
+            self._compare_weight(name, msg["args"][1])
         if msg["done"] or name in pyro.get_param_store():
             return
         if len(msg["args"]) < 2:
@@ -62,6 +68,23 @@ class InitialParams:
             )
         self._initial[name] = initial
         msg["fn"] = self._store.get_param
+
+    def _compare_weight(self, name: str, weight: Tensor) -> None:
+        """Refuses weights of a ``pyro.module`` of which the parameter store has other values, which do not count.
+
+        The first run may copy them into the module, with ``update_module_params=True``.
+        """
+        if self._weights.get(name):
+            return
+        same = torch.equal(weight, pyro.get_param_store()[name])
+        if not same and name in self._weights:
+            module = name.partition(MODULE_WEIGHT)[0]
+            raise ValueError(
+                f"param {name!r}: found other values in the parameter store than in the module, whose own weights the "
+                "program uses; to have those of the store, let the program say "
+                f"pyro.module({module!r}, ..., update_module_params=True), or else pyro.clear_param_store()"
+            )
+        self._weights[name] = same
 
 
 def _equal(one: Tensor, other: Any) -> bool:

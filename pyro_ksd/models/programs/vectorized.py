@@ -26,7 +26,16 @@ from pyro_ksd.models.programs.call_conventions import (
 )
 from pyro_ksd.models.programs.empty_sequence import beside_another, is_defined
 from pyro_ksd.models.programs.enumeration import InParallel
-from pyro_ksd.models.programs.global_sites import Shapes, bind, check_by_name, checked_point, other_values, sites_of
+from pyro_ksd.models.programs.global_sites import (
+    Shapes,
+    bind,
+    check_by_name,
+    checked_point,
+    other_values,
+    sites_of,
+    sites_under,
+)
+from pyro_ksd.models.programs.length_sites import may_depend_on_length
 from pyro_ksd.models.programs.plate_layout import (
     Layout,
     check_latents,
@@ -93,7 +102,7 @@ class VectorizedProgram(ChunkedModel):
         example = _not_empty(example)
         self._longest = int(example.lengths.max())
         self._vectors = example.vectors
-        self._first = self.rows_of(example[:3])
+        self._first = self.rows_of(example[example.lengths.argsort(descending=True, stable=True)[:3]])
         self._example = self._arguments(self._first)
         self._values = self._checked(parameters) if parameters else {}
         self._initial = InitialParams()
@@ -110,9 +119,16 @@ class VectorizedProgram(ChunkedModel):
             return sites_of(self._program, *self._example.values()).shapes
 
     def _checked(self, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        arguments = list(self._example.values())
         with called_with(self._program, self._example, self.alphabet_size):
-            sites = sites_of(self._program, *self._example.values())
-        return checked_point(parameters, sites, self._program, list(self._example.values()))
+            try:
+                sites = sites_of(self._program, *arguments)
+            except Exception as error:
+                try:
+                    sites = sites_under(parameters, self._program, *arguments)
+                except Exception:  # the first error is the one to see
+                    raise error from None
+        return checked_point(parameters, sites, self._program, arguments)
 
     def at(self, values: Mapping[str, Tensor]) -> VectorizedProgram:
         """The same program with other values of its global parameters.
@@ -139,6 +155,20 @@ class VectorizedProgram(ChunkedModel):
         Made to be vectorized over values: no error is looked for. To be called with the program isolated.
         """
         return self._score(bind(self._program, self._values | dict(values), self._initial), rows)
+
+    @property
+    def defines_lengths(self) -> bool | None:
+        """``False`` for a program of vectors without a site that depends on the length.
+
+        The alphabet seldom has all vectors, and the probability of those that it lacks would look like that of a stop.
+        """
+        if self._vectors is None or self._longest < 2:
+            return None
+        row = self._first.take(torch.zeros(2, dtype=torch.long))
+        lengths = torch.tensor([self._longest - 1, self._longest])
+        with isolated(validate=False):
+            sites = self._scored_sites(row._replace(lengths=lengths))
+        return None if may_depend_on_length(sites, self._layout.dim) else False
 
     @property
     def takes_covariates(self) -> bool:

@@ -285,3 +285,20 @@ def test_other_values_have_the_names_and_shapes_of_those_before() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             other_values(values, known)  # type: ignore[arg-type]
+
+
+def test_values_in_double_precision_beside_a_prior_in_single_precision() -> None:
+    table = torch.eye(SIZE).double()
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        weights = pyro.sample("weights", dist.Normal(torch.zeros(SIZE), 1.0).to_event(1))
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("score", (table @ weights)[0] * lengths)
+
+    value = torch.tensor([-1.5, 0.0, 0.0]).double()
+    model = as_model(program, DATA, parameters={"weights": value})
+    assert model.log_joint(DATA).tolist() == [-1.5 * length for length in DATA.lengths.tolist()]
+    with pytest.raises(ValueError, match="the program failed with RuntimeError"):
+        as_model(program, DATA, parameters={"weights": value.float()})
+    with pytest.raises(ValueError, match=r"site 'weights': expected values in the support of Normal.*found NaN"):
+        as_model(program, DATA, parameters={"weights": value * torch.nan})

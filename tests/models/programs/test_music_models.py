@@ -146,15 +146,19 @@ def test_priors_without_a_point() -> None:
 
 
 def test_arguments_that_are_not_set() -> None:
-    with pytest.raises(
-        ValueError, match=r"found the parameters \['sequences', 'lengths', 'args', .*partial\(model, args"
-    ):
+    with pytest.raises(ValueError, match=r"for the parameter 'args' of the program, found none.*partial\(model, args="):
         as_model(music.simple, FEW, parameters=SIMPLE)
 
 
 def test_a_batch_size() -> None:
     program = partial(music.simple, args=options(), batch_size=2)
     with pytest.raises(ValueError, match="plate 'sequences': found 2 of 3 members, expected all of them; a subsampled"):
+        as_model(program, FEW, parameters=SIMPLE)
+
+
+def test_a_batch_size_above_the_number_of_sequences() -> None:
+    program = partial(music.simple, args=options(), batch_size=4)
+    with pytest.raises(ValueError, match=r"subsample_size does not match.*leave out the batch size, or subsample_size"):
         as_model(program, FEW, parameters=SIMPLE)
 
 
@@ -184,7 +188,6 @@ def test_tones_one_at_a_time() -> None:
     assert edits.owner.bincount().tolist() == [music.TONES * len(row) for row in rows]
 
 
-@pytest.mark.xfail(strict=True, reason="the chords that the data lack look like a probability to stop")
 def test_a_model_without_lengths_is_checked_given_the_lengths_if_the_data_lack_chords() -> None:
     rows = [EVERY_CHORD[x] for x in ([0, 1, 3, 1], [3, 0], [1, 0, 1], [0, 0, 3], [1, 1])]
     with pytest.warns(UserWarning, match="no probability to lengths"):

@@ -123,3 +123,40 @@ def test_a_program_that_draws_is_refused() -> None:
 
     with pytest.raises(ValueError, match="draws random numbers"):
         as_model(program, DATA)
+
+
+def scored_by(net: torch.nn.Module, update: bool = False) -> Any:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        pyro.module("net", net, update_module_params=update)
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("score", net(lengths[:, None].double())[:, 0] - 2.0 * lengths)
+
+    return program
+
+
+def linear(weight: float) -> torch.nn.Module:
+    net = torch.nn.Linear(1, 1).double()
+    torch.nn.init.constant_(net.weight, weight)
+    torch.nn.init.zeros_(net.bias)
+    return net
+
+
+def test_weights_of_a_module_that_the_store_has_otherwise_are_refused() -> None:
+    own = scored_by(linear(0.5))
+    expected = [-1.5 * length for length in DATA.lengths.tolist()]
+    assert as_model(own, DATA).log_joint(DATA).tolist() == pytest.approx(expected)
+    own(DATA.tokens, DATA.lengths)  # the store has the weights of the module itself
+    assert as_model(own, DATA).log_joint(DATA).tolist() == pytest.approx(expected)
+    pyro.clear_param_store()
+    pyro.module("net", linear(1.5))  # as if they had been loaded
+    with pytest.raises(ValueError, match=r"param 'net\$\$\$weight': found other values in the parameter store.*upd"):
+        as_model(own, DATA)
+    copied = as_model(scored_by(linear(0.5), update=True), DATA).log_joint(DATA)
+    assert copied.tolist() == pytest.approx([-0.5 * length for length in DATA.lengths.tolist()])
+
+
+@pytest.mark.parametrize("option", ["parameters", "posterior"])
+def test_values_for_the_weights_of_a_module_are_refused(option: str) -> None:
+    value = torch.zeros(1, 1).double() if option == "parameters" else torch.zeros(3, 1, 1).double()
+    with pytest.raises(ValueError, match=rf"{option}: site 'net\$\$\$weight' is a weight of a module"):
+        ksd_check(scored_by(linear(0.5)), DATA, **{option: {"net$$$weight": value}})
