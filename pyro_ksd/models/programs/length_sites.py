@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from pyro.distributions import Delta, Unit
+from pyro.distributions import Delta, DiscreteHMM, Unit
 from pyro.distributions.torch_distribution import ExpandedDistribution, MaskedDistribution
 from torch import Tensor
 from torch.distributions import Independent
@@ -35,11 +35,11 @@ def _differs(site: dict[str, Any], dim: int) -> bool:
     kind = innermost(site["fn"])
     if isinstance(kind, Unit):
         return True
-    if isinstance(kind, Delta):  # a copy of a value
+    if isinstance(kind, Delta | DiscreteHMM):  # a copy of a value; symbols of a given number of steps
         return False
     mask, depth = _inner_mask(site["fn"])
     outer = torch.as_tensor(True if site["mask"] is None else site["mask"])
-    mask = mask & outer.reshape(*outer.shape, *[1] * depth)
+    mask = mask & outer[(..., *[None] * depth)]
     with unvalidated():
         scores = exact_log_prob(kind, site["value"])
     shape = torch.broadcast_shapes(mask.shape, scores.shape, site["fn"].batch_shape + (1,) * depth)
@@ -60,7 +60,7 @@ def _inner_mask(fn: Any) -> tuple[Tensor, int]:
     if isinstance(fn, MaskedDistribution):
         mask, depth = _inner_mask(fn.base_dist)
         own = torch.as_tensor(fn._mask)
-        return mask & own.reshape(*own.shape, *[1] * depth), depth
+        return mask & own[(..., *[None] * depth)], depth
     return _inner_mask(fn.base_dist) if isinstance(fn, ExpandedDistribution) else (torch.tensor(True), 0)
 
 
