@@ -27,6 +27,7 @@ from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_log_joint, find_impossible
 from pyro_ksd.models.length_distribution import has_length_distribution
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.results.containers import dataset
@@ -46,6 +47,7 @@ def ksd_check(
     parameters: Mapping[str, Tensor] | None = None,
     order: int | None = None,
     end: Any = None,
+    marginal: Marginal | None = None,
     sampler: Sampler | None = None,
     posterior: Any = None,
     refit: Callable[[Any, Sequences], Any] | None = None,
@@ -76,7 +78,10 @@ def ksd_check(
         of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`.
     :param end: the symbol with which every sequence ends, or a list of such symbols, for a model that draws symbol
         after symbol until one of them comes. The symbol is part of the data; edits happen in front of it.
-    :param sampler: draws sequences from a model that cannot: takes their number and a generator.
+    :param marginal: how to integrate over continuous latents that each sequence has, such as the code of a VAE or a
+        random effect: ``Marginal()``, or ``Marginal(guide)``; see :class:`~pyro_ksd.models.Marginal`.
+    :param sampler: draws sequences from a model that cannot: takes their number and a generator, and, where it has a
+        third parameter ``covariates``, the covariates to draw for.
     :param posterior: draws of a program's global sites, for a posterior predictive check: an ``MCMC`` object after its
         run, draws by name, a guide, a ``Predictive``, or an ArviZ container with a group ``posterior``. Of more than
         ``num_bootstrap`` draws, so many are taken at even distances. The p-values are posterior predictive ones.
@@ -117,15 +122,18 @@ def ksd_check(
     named = [sequences.symbols[code] for code in ends] or None
     if posterior is not None:
         _check_alone(parameters=parameters, sampler=sampler, refit=refit, gram=gram or None, bootstrap=bootstrap)
-        draws = PosteriorModels(model, sequences, _draws_of(posterior), num_draws=num_bootstrap, order=order, ends=ends)
+        options: dict[str, Any] = {"num_draws": num_bootstrap, "order": order, "ends": ends, "marginal": marginal}
+        draws = PosteriorModels(model, sequences, _draws_of(posterior), **options)
         ready: SequenceModel = draws[0]
     elif refit is not None:
         if parameters is not None:
             raise ValueError("refit: expected no parameters= beside it, which it finds itself; leave them out")
-        fit = _refitted(refit, model, order=order, end=named, sampler=sampler)
+        fit = _refitted(refit, model, order=order, end=named, marginal=marginal, sampler=sampler)
         ready = fit(sequences)
     else:
-        ready = as_model(model, sequences, parameters=parameters, order=order, end=named, sampler=sampler)
+        ready = as_model(
+            model, sequences, parameters=parameters, order=order, end=named, marginal=marginal, sampler=sampler
+        )
     ready.check_data(sequences)
     log_joint = checked_log_joint(ready, sequences)
     lengths = has_length_distribution(ready, sequences, log_joint)
@@ -145,6 +153,8 @@ def ksd_check(
         rows = impossible.rows.tolist()
         sites = dict(zip(rows, ready.impossible_sites(sequences[rows]), strict=True))
     settings: dict[str, str | int | float] = {"seed": seed, "level": level, "edits": kinds_of_edits(chosen)}
+    if ready.ratio_error:
+        settings["ratio_error"] = ready.ratio_error
     if posterior is not None:
         found = posterior_predictive(draws, possible, chosen, seed=seed, progress=progress)
         return predictive_datatree(found, sequences, sites, settings=settings)

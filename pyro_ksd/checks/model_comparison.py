@@ -24,6 +24,7 @@ from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_log_joint, find_impossible
 from pyro_ksd.models.length_distribution import has_length_distribution
+from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.results.groups import as_numpy, as_strings, observed_data, stamped
 from pyro_ksd.sequences.container import Sequences
@@ -44,6 +45,7 @@ def ksd_compare(
     parameters: Mapping[str, Mapping[str, Tensor]] | None = None,
     order: int | Mapping[str, int] | None = None,
     end: Any = None,
+    marginal: Mapping[str, Marginal] | None = None,
     level: float = 0.05,
     progress: bool = True,
 ) -> xr.DataTree:
@@ -79,6 +81,7 @@ def ksd_compare(
         ``pyro.param`` sites, by theirs.
     :param order: as for :func:`~pyro_ksd.ksd_check`; one for all models, or those of some by name.
     :param end: as for :func:`~pyro_ksd.ksd_check`, for all models.
+    :param marginal: as for :func:`~pyro_ksd.ksd_check`, for each program that needs it, by its name.
     :param level: the p-value up to which a model is called worse.
     :param progress: whether to show progress bars.
     :returns: ``ksd_compare`` and ``observed_data``, and ``ksd_compare_impossible`` if some model calls some sequences
@@ -105,9 +108,11 @@ def ksd_compare(
     models = {name: adapted(model) for name, model in models.items()}
     parameters = {} if parameters is None else parameters
     check_mapping("parameters", parameters, "values of the parameters of programs, by the name of the model")
+    marginals = {} if marginal is None else marginal
+    check_mapping("marginal", marginals, "Marginal(...) by the name of the model")
     check_flag("progress", progress)
     orders = order if isinstance(order, Mapping) else dict.fromkeys(models, order)
-    for argument, given in (("parameters", parameters), ("order", orders)):
+    for argument, given in (("parameters", parameters), ("order", orders), ("marginal", marginals)):
         unknown = [name for name in given if name not in models]
         if unknown:
             raise ValueError(f"{argument}: expected names of models, out of {list(models)}, found {unknown}")
@@ -120,7 +125,14 @@ def ksd_compare(
     log_joint: dict[str, Tensor] = {}
     for name, model in models.items():
         with _named(name):
-            ready[name] = as_model(model, sequences, parameters=parameters.get(name), order=orders.get(name), end=named)
+            ready[name] = as_model(
+                model,
+                sequences,
+                parameters=parameters.get(name),
+                order=orders.get(name),
+                end=named,
+                marginal=marginals.get(name),
+            )
             ready[name].check_data(sequences)
             log_joint[name] = checked_log_joint(ready[name], sequences)
     without_lengths = [

@@ -11,6 +11,7 @@ from .fitting.refits import RefitMarkov as RefitMarkov
 from .fitting.refits import RefitSVI as RefitSVI
 from .networks.autoregressive import AutoregressiveModel as AutoregressiveModel
 from .programs.loop import LoopProgram as LoopProgram
+from .programs.marginal import Marginal as Marginal
 from .programs.vectorized import VectorizedProgram as VectorizedProgram
 from .wrappers.constrained import constrain as constrain
 from .wrappers.ended import EndedModel as EndedModel

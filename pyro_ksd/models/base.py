@@ -126,6 +126,11 @@ class SequenceModel(ABC):
         """For each of some impossible sequences, the site that makes it so; ``""`` where the model has no sites."""
         return [""] * len(sequences)
 
+    @property
+    def ratio_error(self) -> float:
+        """By how much log-ratios may be wrong because log-joints are estimates; 0 where they are exact."""
+        return 0.0
+
     def for_rows(self, begin: int) -> SequenceModel:
         """The model of the sequences from the row ``begin`` of the data on; the same for all rows by default."""
         return self

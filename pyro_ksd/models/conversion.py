@@ -10,11 +10,13 @@ from pyro.distributions import DiscreteHMM
 from torch import Tensor
 from torch.distributions import Distribution
 
+from pyro_ksd.common.option_checks import check_instance
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.networks.torch_distribution import DiscreteHMMModel, TorchDistributionModel
 from pyro_ksd.models.programs.call_conventions import is_loop
 from pyro_ksd.models.programs.loop import LoopProgram
+from pyro_ksd.models.programs.marginal import Marginal, MarginalProgram
 from pyro_ksd.models.programs.validation import check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.models.wrappers.ended import EndedModel, end_codes
@@ -30,6 +32,7 @@ def as_model(
     parameters: Mapping[str, Tensor] | None = None,
     order: int | None = None,
     end: Any = None,
+    marginal: Marginal | None = None,
     sampler: Sampler | None = None,
 ) -> SequenceModel:
     """The model made from what a user passes.
@@ -51,6 +54,8 @@ def as_model(
         symbols before it: see :class:`~pyro_ksd.models.TabulatedModel`.
     :param end: the symbol with which every sequence ends, and which stands nowhere else, or a list of such symbols:
         see :class:`~pyro_ksd.models.EndedModel`. For a model that draws symbol after symbol until one of them comes.
+    :param marginal: how to integrate over continuous latents that each sequence has, such as the code of a VAE: see
+        :class:`~pyro_ksd.models.Marginal`.
     :param sampler: draws sequences from the model, where the model itself cannot: takes their number and a generator.
 
     >>> import pyro
@@ -62,7 +67,9 @@ def as_model(
     [-4.0, -2.0, -6.0]
     """
     sequences = Sequences.of(data)
-    ready = _converted(adapted(model), sequences, parameters)
+    if marginal is not None:
+        check_instance("marginal", marginal, Marginal, "how to integrate over local latents, Marginal(...)")
+    ready = _converted(adapted(model), sequences, parameters, marginal)
     if order is not None:
         ready = TabulatedModel(ready, order, sequences)
     if end is not None and ready.ends != (ends := end_codes(end, sequences)):
@@ -70,7 +77,9 @@ def as_model(
     return ready if sampler is None else with_sampler(ready, sampler)
 
 
-def _converted(model: Any, sequences: Sequences, parameters: Mapping[str, Tensor] | None) -> SequenceModel:
+def _converted(
+    model: Any, sequences: Sequences, parameters: Mapping[str, Tensor] | None, marginal: Marginal | None
+) -> SequenceModel:
     if parameters is not None and not isinstance(parameters, Mapping):
         raise ValueError(
             f"parameters: expected values by name, found {type(parameters).__name__}; pass a guide or draws as "
@@ -79,6 +88,8 @@ def _converted(model: Any, sequences: Sequences, parameters: Mapping[str, Tensor
     if parameters and (isinstance(model, Distribution | SequenceModel) or not callable(model)):
         found = model.name if isinstance(model, SequenceModel) else type(model).__name__
         raise ValueError(f"parameters: expected a Pyro program to pass them to, found {found}, which has its own")
+    if marginal is not None and (not callable(model) or isinstance(model, SequenceModel | Distribution)):
+        raise ValueError("marginal: expected a Pyro program with latents to integrate over, found a model without them")
     if isinstance(model, SequenceModel):
         return model
     if isinstance(model, DiscreteHMM):
@@ -96,7 +107,24 @@ def _converted(model: Any, sequences: Sequences, parameters: Mapping[str, Tensor
             "arguments, which makes single symbols"
         )
     if is_loop(model):
+        if marginal is not None:
+            raise ValueError(
+                "marginal: expected a program model(sequences, lengths), found one without arguments, which makes a "
+                "sequence at a time"
+            )
         return LoopProgram(model, sequences.alphabet_size, parameters)
-    program = VectorizedProgram(model, sequences, parameters)
-    check_program(program, sequences)
-    return program
+    return checked_program(model, sequences, parameters, marginal)
+
+
+def checked_program(
+    program: Any, sequences: Sequences, parameters: Mapping[str, Tensor] | None, marginal: Marginal | None
+) -> VectorizedProgram:
+    """A vectorized program, with its latents integrated out where the user says how, after the checks of it."""
+    if marginal is None:
+        plain = VectorizedProgram(program, sequences, parameters)
+        check_program(plain, sequences)
+        return plain
+    integrated = MarginalProgram(program, sequences, parameters, marginal)
+    check_program(integrated, sequences)
+    integrated.state_error(sequences)
+    return integrated

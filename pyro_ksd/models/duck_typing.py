@@ -116,6 +116,10 @@ class AdaptedModel(SequenceModel):
         if hasattr(self._model, "check_data"):
             self._model.check_data(sequences)
 
+    @property
+    def ratio_error(self) -> float:
+        return float(getattr(self._model, "ratio_error", 0.0))
+
     def impossible_sites(self, sequences: Sequences) -> list[str]:
         if hasattr(self._model, "impossible_sites"):
             return list(self._model.impossible_sites(sequences))

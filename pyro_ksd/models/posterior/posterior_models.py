@@ -17,17 +17,18 @@ from torch.distributions import Distribution
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
+from pyro_ksd.models.conversion import checked_program
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
-from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws
+from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws, without_sites
 from pyro_ksd.models.posterior.table_batch import TableBatch
 from pyro_ksd.models.programs.call_conventions import convention_of, is_loop
 from pyro_ksd.models.programs.global_sites import check_supports, sites_of
 from pyro_ksd.models.programs.loop import LoopProgram, loop_sites
 from pyro_ksd.models.programs.loop_site_names import SiteNames
+from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.programs.program_errors import called_with
-from pyro_ksd.models.programs.validation import check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.models.wrappers.ended import EndedBatch, EndedModel
 from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate
@@ -45,6 +46,7 @@ class PosteriorModels:
     :param num_draws: how many draws to take from a guide, and of others at most, at even distances.
     :param order: see :func:`~pyro_ksd.models.as_model`.
     :param ends: the codes of end symbols, see :class:`~pyro_ksd.models.EndedModel`.
+    :param marginal: see :class:`~pyro_ksd.models.Marginal`. Draws of the latents that it integrates out are not used.
     :ivar alphabet_size: the number of symbols ``S``.
     :ivar num_chains: the number of chains that the draws come from.
     :ivar values: ``[D, ...]`` by name, the draws of all chains one after the other.
@@ -59,6 +61,7 @@ class PosteriorModels:
         num_draws: int = 200,
         order: int | None = None,
         ends: Sequence[int] = (),
+        marginal: Marginal | None = None,
     ) -> None:
         if not callable(program) or isinstance(adapted(program), Distribution | SequenceModel):
             raise ValueError(
@@ -74,7 +77,8 @@ class PosteriorModels:
         arguments = tuple(named.values())
         with called_with(program, named, data.alphabet_size):
             sites = sites_of(program, *arguments) if arguments else loop_sites(program, SiteNames())
-        found = posterior_draws(posterior, sites.shapes, *arguments, num_draws=num_draws, local=sites.local)
+        source = posterior if marginal is None else without_sites(posterior, sites.local)
+        found = posterior_draws(source, sites.shapes, *arguments, num_draws=num_draws, local=sites.local)
         if not found:
             raise ValueError(f"posterior: expected draws of some of the sites {sorted(sites.shapes)}, found none")
         draws = {name: value.flatten(0, 1) for name, value in found.items()}
@@ -89,14 +93,12 @@ class PosteriorModels:
                 UserWarning,
                 stacklevel=4,
             )
-        self._base = None if is_loop(program) else VectorizedProgram(program, data, self._point(0))
-        if self._base is not None:
-            check_program(self._base, data)
-            if not self._base.can_draw:
-                raise ValueError(
-                    "posterior: expected a program that can generate the replicated data, found one without the "
-                    "parameter num_sequences; let it draw num_sequences sequences where it is given none"
-                )
+        self._base = None if is_loop(program) else checked_program(program, data, self._point(0), marginal)
+        if self._base is not None and not self._base.can_draw:
+            raise ValueError(
+                "posterior: expected a program that can generate the replicated data, found one without the "
+                "parameter num_sequences; let it draw num_sequences sequences where it is given none"
+            )
         # One table shows whether the program is of that order; neither it nor its warning is needed for each draw.
         self._order = order if order is not None and TabulatedModel(self._plain(0), order, data).is_local else None
 

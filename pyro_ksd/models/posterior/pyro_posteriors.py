@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -53,6 +53,14 @@ def posterior_draws(
     draws = {name: _as_draws(name, as_value("posterior", name, value), shapes[name]) for name, value in drawn.items()}
     _check_sizes(draws)
     return draws
+
+
+def without_sites(source: Any, names: Collection[str]) -> Any:
+    """Draws by name, or those of an ``MCMC`` object, without some sites; anything else as it is."""
+    drawn = _samples_of(source) if isinstance(source, MCMC) else source
+    if not isinstance(drawn, Mapping):
+        return source
+    return {name: value for name, value in drawn.items() if name not in names}
 
 
 @contextmanager

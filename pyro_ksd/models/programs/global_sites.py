@@ -133,8 +133,8 @@ def _sites(trace: Trace, arguments: Sequence[Any], bound: frozenset[str]) -> Glo
     """The sites of a trace in which some have values that a user passes."""
     plate = _plate_of_sequences(trace, len(arguments[0])) if arguments else None
     advice = (
-        f"it stands inside the plate {plate!r}: leave it out; if it is discrete, sum it out with "
-        'infer={"enumerate": "parallel"}'
+        f"it stands inside the plate {plate!r}: leave it out, and sum it out if it is discrete, "
+        'infer={"enumerate": "parallel"}, or integrate it out if it is continuous, marginal=Marginal()'
     )
     local = {name: advice for name, site in sample_sites(trace) if plate is not None and in_plate(site, plate)}
     latent = {

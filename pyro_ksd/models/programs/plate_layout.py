@@ -174,6 +174,6 @@ def _latent_inside(name: str, plate: str) -> ValueError:
         )
     return ValueError(
         f"site {name!r}: found a latent inside the plate {plate!r} that is neither observed nor enumerated, so a "
-        "sequence has no marginal; observe it (obs=...), or, if it is discrete, sum it out with "
-        'infer={"enumerate": "parallel"}'
+        "sequence has no marginal; observe it (obs=...), sum it out if it is discrete, "
+        'infer={"enumerate": "parallel"}, or integrate it out if it is continuous, marginal=Marginal()'
     )

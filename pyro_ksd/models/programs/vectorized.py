@@ -268,7 +268,7 @@ class VectorizedProgram(ChunkedModel):
         with isolated(validate=False):
             try:
                 runs = beside_another(self._first.take(slice(1)), self.alphabet_size)
-                traces = [self._trace(self._bound, rows) for rows in runs]
+                traces = [self._trace(self._looked_at, rows) for rows in runs]
             except ValueError:  # some operations refuse sequences without symbols, such as pack_padded_sequence
                 return False
         return is_defined([_inside(trace, self._layout) for trace in traces], self._layout.dim)
@@ -298,7 +298,12 @@ class VectorizedProgram(ChunkedModel):
         return self.convention.arguments(rows, self._vectors)
 
     def _plain_trace(self, sequences: Sequences) -> Trace:
-        return poutine.trace(self._bound).get_trace(*self._arguments(self.rows_of(sequences)).values())
+        return poutine.trace(self._looked_at).get_trace(*self._arguments(self.rows_of(sequences)).values())
+
+    @property
+    def _looked_at(self) -> Callable[..., Any]:
+        """The program as it runs to be looked at, with values for all latents that are not summed out."""
+        return self._bound
 
     def _blame_batch_size(self, example: Sequences, error: Exception) -> None:
         """Raises an error that names a hard-coded batch size if the program runs on all data, but not on a part."""
@@ -330,13 +335,13 @@ class VectorizedProgram(ChunkedModel):
         return known != (self._plate_depth, self._enumerated)
 
     def _scored_sites(self, rows: Rows) -> Sites:
-        sites = _inside(self._trace(self._bound, _enough(rows)), self._layout)
+        sites = _inside(self._trace(self._looked_at, enough_rows(rows)), self._layout)
         score_sites(sites)
         return sites
 
     def _score(self, program: Callable[..., Any], rows: Rows) -> Tensor:
         """The log-joints ``[N]`` under a bound program."""
-        enough = _enough(rows)
+        enough = enough_rows(rows)
         trace = self._trace(program, enough)
         sites = _inside(trace, self._layout)
         score_sites(sites)
@@ -357,7 +362,7 @@ def _inside(trace: Trace, layout: Layout) -> Sites:
     return [(name, site) for name, site in sample_sites(trace) if in_plate(site, layout.plate)]
 
 
-def _enough(rows: Rows) -> Rows:
+def enough_rows(rows: Rows) -> Rows:
     """At least two sequences, the last one repeated, and two columns.
 
     Many programs have a plate over the moves from each symbol to the next, one fewer than columns.

@@ -70,5 +70,9 @@ class ModelWrapper(SequenceModel):
     def check_data(self, sequences: Sequences) -> None:
         self.model.check_data(sequences)
 
+    @property
+    def ratio_error(self) -> float:
+        return self.model.ratio_error
+
     def impossible_sites(self, sequences: Sequences) -> list[str]:
         return self.model.impossible_sites(sequences)

@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs with continuous latents for each sequence, against exact integration."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+from pyro import poutine
+from scipy.integrate import quad
+from scipy.stats import binom, norm
+from torch import Tensor
+
+from pyro_ksd import Sequences, ksd_check, ksd_compare
+from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.models import Marginal, as_model
+from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+from pyro_ksd.models.programs.marginal import MarginalProgram
+
+pytestmark = pytest.mark.filterwarnings("ignore:the latents .* are integrated out")
+
+SIZE = 3
+TASTE = torch.tensor([1.5, 0.0, -1.5]).double()
+OTHER = torch.tensor([0.0, 1.0, -0.5]).double()
+LISTS = [[0, 0, 1], [2], [1, 1], [2, 2, 0, 2], [0, 1, 2]]
+DATA = Sequences.of(LISTS, SIZE)
+
+
+def symbols(sequences: Tensor, lengths: Tensor, logits: Tensor) -> None:
+    """Symbols that are independent given the logits, and a Poisson length."""
+    for t in range(sequences.shape[1]):
+        with poutine.mask(mask=t < lengths):
+            pyro.sample(f"x_{t}", dist.Categorical(logits=logits), obs=sequences[:, t])
+    pyro.sample("length", dist.Poisson(torch.tensor(4.0).double()), obs=lengths.double())
+
+
+def standard(count: int, *shape: int) -> Any:
+    return dist.Normal(torch.zeros(count, *shape).double(), 1.0)
+
+
+def random_effect(sequences: Any, lengths: Any, num_sequences: int | None = None, strength: float = 1.0) -> Any:
+    count = len(lengths) if num_sequences is None else num_sequences
+    with pyro.plate("sequences", count):
+        z = pyro.sample("z", standard(count))
+        logits = strength * TASTE * z[:, None]
+        if num_sequences is None:
+            return symbols(sequences, lengths, logits)
+        drawn = 4.0 * torch.ones(count, dtype=torch.double)
+        lengths = torch.poisson(drawn).long()
+        return dist.Categorical(logits=logits).sample((max(1, int(lengths.max())),)).T, lengths
+
+
+def log_length(x: list[int]) -> float:
+    return len(x) * math.log(4.0) - math.lgamma(len(x) + 1) - 4.0
+
+
+def likelihood(x: list[int], logits: Tensor) -> float:
+    shares = logits.softmax(0)
+    return math.prod(float(shares[a]) for a in x)
+
+
+def log_effect(x: list[int], strength: float = 1.0) -> float:
+    total, _ = quad(lambda z: norm.pdf(z) * likelihood(x, strength * TASTE * z), -9, 9, epsabs=1e-13, epsrel=1e-11)
+    return math.log(total) + log_length(x)
+
+
+def assert_ratios(model: Any, truth: Callable[[list[int]], float], tolerance: float, data: Sequences = DATA) -> None:
+    edits = zs(locations=1).edits(data)
+    found = model.log_ratio(data, edits).tolist()
+    rows = data.to_lists()
+    for ratio, owner, y in zip(found, edits.owner.tolist(), edits.apply(data).to_lists(), strict=True):
+        expected = truth(y) - truth(rows[owner])  # type: ignore[arg-type]
+        assert ratio == pytest.approx(expected, abs=tolerance), (rows[owner], y)
+
+
+def encoder(sequences: Any, lengths: Any) -> None:
+    """Close to the posterior, as a trained encoder would be."""
+    inside = torch.arange(sequences.shape[1]) < lengths[:, None]
+    with pyro.plate("sequences", len(lengths)):
+        loc = (TASTE[sequences] * inside).sum(1) / (1 + lengths)
+        pyro.sample("z", dist.Normal(loc, 1.2 / (1 + 0.3 * lengths.double()).sqrt()))
+
+
+@pytest.mark.parametrize(
+    ("marginal", "tolerance"), [(Marginal(), 1e-8), (Marginal(num_points=32), 1e-4), (Marginal(encoder, 32), 1e-6)]
+)
+def test_one_latent_against_quadrature(marginal: Marginal, tolerance: float) -> None:
+    model = as_model(random_effect, DATA, marginal=marginal)
+    assert_ratios(model, log_effect, tolerance)
+    expected = [log_effect(x) for x in LISTS]
+    assert model.log_joint(DATA).tolist() == pytest.approx(expected, abs=tolerance)
+
+
+def test_the_empty_sequence_has_its_probability() -> None:
+    for marginal in (Marginal(), Marginal(encoder)):
+        data = Sequences.of([[], [0, 1]], SIZE)
+        assert as_model(random_effect, data, marginal=marginal).log_joint(data)[0].item() == pytest.approx(-4.0)
+
+
+def test_the_empty_sequence_is_impossible_where_no_site_gives_it_a_probability() -> None:
+    def stopping(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            z = pyro.sample("z", standard(len(lengths)))
+            for t in range(sequences.shape[1]):
+                with poutine.mask(mask=t < lengths):
+                    pyro.sample(f"x_{t}", dist.Categorical(logits=TASTE * z[:, None]), obs=sequences[:, t])
+                    pyro.sample(f"stop_{t}", dist.Bernoulli(0.3), obs=(lengths == t + 1).float())
+
+    for marginal in (Marginal(), Marginal(encoder)):
+        model = as_model(stopping, DATA, marginal=marginal)
+        assert model.log_joint(Sequences.of([[], [0]], SIZE)).isinf().tolist() == [True, False]
+
+
+def test_two_latents_against_quadrature() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            z = pyro.sample("z", standard(len(lengths), 2).to_event(1))
+            symbols(sequences, lengths, TASTE * z[:, :1] + OTHER * z[:, 1:])
+
+    def truth(x: list[int]) -> float:
+        z = torch.linspace(-8, 8, 401).double()
+        shares = (TASTE * z[:, None, None] + OTHER * z[:, None]).softmax(-1)
+        density = torch.outer(*[(-(z**2) / 2).exp()] * 2) * shares[..., x].prod(-1)
+        return math.log(float(density.sum()) * (16 / 400) ** 2 / (2 * math.pi)) + log_length(x)
+
+    assert_ratios(as_model(program, DATA, marginal=Marginal(num_points=32**2)), truth, 1e-3)
+    assert_ratios(as_model(program, DATA, marginal=Marginal(num_points=64**2)), truth, 1e-6)
+
+
+def test_shares_against_the_exact_marginal() -> None:
+    concentration = torch.tensor([0.8, 1.5, 2.5]).double()
+
+    def program(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            shares = pyro.sample("shares", dist.Dirichlet(concentration))
+            symbols(sequences, lengths, shares.log())
+
+    def truth(x: list[int]) -> float:
+        counts = torch.tensor([x.count(a) for a in range(SIZE)]).double()
+        total = concentration.sum()
+        terms = torch.lgamma(concentration + counts) - torch.lgamma(concentration)
+        return float(torch.lgamma(total) - torch.lgamma(total + len(x)) + terms.sum()) + log_length(x)
+
+    model = as_model(program, DATA, marginal=Marginal(num_points=2048))
+    assert_ratios(model, truth, 0.02)
+    # The stated error is about the true one.
+    edits = zs(locations=1).edits(DATA)
+    exact = torch.tensor([truth(y) for y in edits.apply(DATA).to_lists()]) - torch.tensor(  # type: ignore[arg-type]
+        [truth(LISTS[owner]) for owner in edits.owner.tolist()]
+    )
+    error = float((model.log_ratio(DATA, edits) - exact).abs().max())
+    assert error / 10 < model.ratio_error < 10 * error
+
+
+def test_a_rate_against_the_exact_marginal() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        count = len(lengths)
+        with pyro.plate("sequences", count):
+            rate = pyro.sample("rate", dist.Gamma(torch.full((count,), 3.0).double(), 1.5))
+            pyro.sample("length", dist.Poisson(rate), obs=lengths.double())
+
+    def truth(x: list[int]) -> float:  # negative binomial
+        n = len(x)
+        return math.lgamma(3.0 + n) - math.lgamma(n + 1) + 3.0 * math.log(1.5) - (3.0 + n) * math.log(2.5)
+
+    assert_ratios(as_model(program, DATA, marginal=Marginal()), truth, 1e-6)
+
+
+def test_enumerated_states_beside_a_latent() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            kind = pyro.sample(
+                "kind", dist.Categorical(torch.tensor([0.3, 0.7]).double()), infer={"enumerate": "parallel"}
+            )
+            z = pyro.sample("z", dist.Normal(torch.tensor([-1.0, 1.0]).double()[kind], 0.5))
+            symbols(sequences, lengths, TASTE * z[..., None])
+
+    def truth(x: list[int]) -> float:
+        def density(z: float) -> float:
+            mixture = 0.3 * norm.pdf(z, -1.0, 0.5) + 0.7 * norm.pdf(z, 1.0, 0.5)
+            return float(mixture) * likelihood(x, TASTE * z)
+
+        return math.log(quad(density, -7, 7, epsabs=1e-12)[0]) + log_length(x)
+
+    few = Sequences.of([[0, 2], [1], [0, 0, 1]], SIZE)
+    assert_ratios(as_model(program, few, marginal=Marginal(num_points=32)), truth, 1e-5, few)
+
+
+def test_a_latent_for_each_step() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(sequences.shape[1]):
+                with poutine.mask(mask=t < lengths):
+                    z = pyro.sample(f"z_{t}", standard(len(lengths)))
+                    pyro.sample(f"x_{t}", dist.Categorical(logits=TASTE * z[:, None]), obs=sequences[:, t])
+            pyro.sample("length", dist.Poisson(torch.tensor(4.0).double()), obs=lengths.double())
+
+    def guide(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(sequences.shape[1]):
+                with poutine.mask(mask=t < lengths):
+                    pyro.sample(f"z_{t}", dist.Normal(0.5 * TASTE[sequences[:, t]], 0.85))
+
+    shares = [math.exp(log_effect([a]) - log_length([a])) for a in range(SIZE)]
+
+    def truth(x: list[int]) -> float:
+        return sum(math.log(shares[a]) for a in x) + log_length(x)
+
+    assert_ratios(as_model(program, DATA, marginal=Marginal(num_points=4096)), truth, 0.05)
+    proposed = as_model(program, DATA, marginal=Marginal(guide, num_points=1024))
+    assert_ratios(proposed, truth, 0.01)
+    # The width of a batch makes no difference.
+    alone = [proposed.log_joint(DATA[[row]]).item() for row in range(len(DATA))]
+    assert proposed.log_joint(DATA).tolist() == pytest.approx(alone, abs=1e-12)
+
+
+def test_latents_that_depend_on_covariates() -> None:
+    def program(sequences: Any, lengths: Any, spread: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            z = pyro.sample("z", dist.Normal(torch.zeros(len(lengths)).double(), spread))
+            symbols(sequences, lengths, TASTE * z[:, None])
+
+    spreads = [0.5, 1.0, 1.5, 2.0, 0.1]
+    data = DATA.with_covariates(torch.tensor(spreads).double())
+    model = as_model(program, data, marginal=Marginal(num_points=128))
+    expected = [log_effect(x, spread) for x, spread in zip(LISTS, spreads, strict=True)]
+    assert model.log_joint(data).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_estimates_are_the_same_in_every_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = as_model(random_effect, DATA, marginal=Marginal(num_points=16))
+    expected = model.log_joint(DATA)
+    monkeypatch.setattr("pyro_ksd.models.programs.marginal.EVALUATED_SEQUENCES", 40)
+    torch.testing.assert_close(model.log_joint(DATA), expected, rtol=1e-13, atol=1e-13)
+
+
+def test_the_error_is_stated() -> None:
+    with pytest.warns(UserWarning, match=r"the latents 'z' are integrated out with 64 points.*change by up to \d"):
+        model = as_model(random_effect, DATA, marginal=Marginal())
+    assert isinstance(model, MarginalProgram)
+    assert 0 < model.ratio_error < 1e-7
+    check = ksd_check(random_effect, DATA, marginal=Marginal(), num_bootstrap=20, progress=False)
+    assert check["ksd"].attrs["ratio_error"] == pytest.approx(model.ratio_error)
+
+
+def test_a_large_error_is_refused() -> None:
+    def sharp(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            z = pyro.sample("z", standard(len(lengths)))
+            symbols(sequences, lengths, 40.0 * TASTE * z[:, None])
+
+    message = "change by up to .*, expected at most 0.5; raise num_points in Marginal"
+    with pytest.raises(ValueError, match=message):
+        as_model(sharp, DATA, marginal=Marginal(num_points=3))
+
+
+def drawn(count: int, seed: int) -> Sequences:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        tokens, lengths = random_effect(None, None, num_sequences=count)
+    return Sequences.of(tokens, SIZE, lengths=lengths)
+
+
+@pytest.mark.parametrize("bootstrap", ["wild", "parametric"])
+def test_checks_accept_the_true_model_and_reject_a_wrong_one(bootstrap: Any) -> None:
+    data = drawn(40, 1)
+    options: Any = {"marginal": Marginal(num_points=16), "bootstrap": bootstrap, "num_bootstrap": 60, "progress": False}
+    assert float(ksd_check(random_effect, data, **options)["ksd"]["p_value_overall"]) > 0.05
+
+    def weak(sequences: Any, lengths: Any, num_sequences: int | None = None) -> Any:
+        return random_effect(sequences, lengths, num_sequences, strength=0.1)
+
+    options = {**options, "bootstrap": "wild", "num_bootstrap": 200}
+    assert float(ksd_check(weak, data, **options)["ksd"]["p_value_overall"]) <= 0.05
+
+
+@pytest.mark.slow
+def test_level() -> None:
+    runs, level = 200, 0.05
+    rejected = sum(
+        float(
+            ksd_check(
+                random_effect,
+                drawn(100, 1000 + run),
+                marginal=Marginal(num_points=16),
+                bootstrap="wild",
+                num_bootstrap=99,
+                seed=run,
+                progress=False,
+            )["ksd"]["p_value_overall"]
+        )
+        <= level
+        for run in range(runs)
+    )
+    print(f"\nlocal latents integrated out, n = 100: {rejected} of {runs}")
+    assert rejected <= binom.ppf(0.999, runs, level)
+
+
+def hierarchical(sequences: Any, lengths: Any, num_sequences: int | None = None) -> Any:
+    spread = pyro.sample("spread", dist.Gamma(torch.tensor(2.0).double(), 2.0))
+    count = len(lengths) if num_sequences is None else num_sequences
+    with pyro.plate("sequences", count):
+        z = pyro.sample("z", dist.Normal(torch.zeros(count).double(), spread))
+        if num_sequences is None:
+            return symbols(sequences, lengths, TASTE * z[:, None])
+        lengths = torch.poisson(torch.full((count,), 4.0)).long()
+        return dist.Categorical(logits=TASTE * z[:, None]).sample((max(1, int(lengths.max())),)).T, lengths
+
+
+def test_posterior_draws_of_the_other_sites() -> None:
+    spreads = torch.tensor([0.5, 1.0, 1.5]).double()
+    posterior = {"spread": spreads, "z": torch.zeros(3, len(DATA)).double()}  # values of latents are not used
+    models = PosteriorModels(hierarchical, DATA, posterior, marginal=Marginal(num_points=96))
+    expected = [[log_effect(x, float(spread)) for x in LISTS] for spread in spreads]
+    torch.testing.assert_close(
+        models.batch.log_joint(DATA), torch.tensor(expected, dtype=torch.double), rtol=1e-5, atol=1e-5
+    )
+    check = ksd_check(hierarchical, DATA, posterior=posterior, marginal=Marginal(num_points=8), progress=False)
+    assert 0 < float(check["ksd"]["p_value_overall"]) <= 1
+    with pytest.raises(ValueError, match=r"site 'z' belongs to each sequence.*marginal=Marginal\(\)"):
+        ksd_check(hierarchical, DATA, posterior=posterior, progress=False)
+
+
+def test_models_are_compared() -> None:
+    def weak(sequences: Any, lengths: Any) -> None:
+        random_effect(sequences, lengths, strength=0.1)
+
+    found = ksd_compare(
+        {"weak": weak, "true": random_effect},
+        drawn(40, 3),
+        marginal={"weak": Marginal(num_points=16), "true": Marginal(num_points=16)},
+        progress=False,
+    )
+    assert found["ksd_compare"]["rank"].sel(view="overall").values.tolist() == [2, 1]
+    with pytest.raises(ValueError, match=r"marginal: expected names of models, out of \['a', 'b'\], found \['c'\]"):
+        ksd_compare({"a": weak, "b": weak}, DATA, marginal={"c": Marginal()}, progress=False)
+
+
+def wrong_guide(kind: str) -> Any:
+    def guide(sequences: Any, lengths: Any) -> None:
+        count = len(DATA) if kind == "one size" else len(lengths)
+        with pyro.plate("sequences", count):
+            if kind != "nothing":
+                pyro.sample("z", standard(count))
+            if kind == "more":
+                pyro.sample("w", standard(count))
+
+    return guide
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("nothing", "site 'z': found a local latent that the guide of Marginal(guide) does not propose, expected"),
+        (
+            "more",
+            "site 'w': found a local latent beside ['z'], which are all that the program has for the data; leave",
+        ),
+        ("one size", "site 'z': found a local latent that the guide of Marginal(guide) does not propose"),
+    ],
+)
+def test_wrong_guides_are_named(kind: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        as_model(random_effect, DATA, marginal=Marginal(wrong_guide(kind)))
+
+
+def test_a_guide_that_fails_is_named() -> None:
+    def guide(sequences: Any, lengths: Any) -> None:
+        raise RuntimeError("on purpose\nsecond line")
+
+    with pytest.raises(ValueError, match=r"marginal: expected a guide that runs .* with RuntimeError: on purpose$"):
+        as_model(random_effect, DATA, marginal=Marginal(guide))
+
+
+def test_programs_without_local_latents_are_refused() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", -2.0 * lengths)
+
+    with pytest.raises(ValueError, match="marginal: expected a program with continuous latents inside the plate"):
+        as_model(program, DATA, marginal=Marginal())
+    with pytest.raises(ValueError, match="marginal: expected a program model"):
+        as_model(lambda: None, DATA, marginal=Marginal())
+    with pytest.raises(ValueError, match=r"sum it out if it is discrete.*if it is continuous, marginal=Marg"):
+        as_model(random_effect, DATA)
+
+    def discrete(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("z", standard(len(lengths)))
+            pyro.sample("kind", dist.Categorical(torch.ones(2) / 2))
+            pyro.factor("length", -2.0 * lengths)
+
+    with pytest.raises(ValueError, match="site 'kind': found a latent inside the plate 'sequences'"):
+        as_model(discrete, DATA, marginal=Marginal())
+
+
+def test_a_latent_whose_size_changes_with_the_width_is_refused() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            z = pyro.sample("z", standard(*sequences.shape).to_event(1))
+            inside = torch.arange(sequences.shape[1]) < lengths[:, None]
+            pyro.factor("score", (z * inside).sum(1) - 2.0 * lengths)
+
+    with pytest.raises(ValueError, match=r"site 'z': found a local latent of \d numbers for some sequences and of \d"):
+        as_model(program, DATA, marginal=Marginal()).log_joint(Sequences.of([[0] * 9, [1]], SIZE))
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ValueError, match="num_points: expected"):
+        Marginal(num_points=1)
+    with pytest.raises(ValueError, match="guide: expected a Pyro guide"):
+        Marginal("guide")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="marginal: expected how to integrate over local latents"):
+        as_model(random_effect, DATA, marginal=64)  # type: ignore[arg-type]
