@@ -40,11 +40,11 @@ def random_weights(edits: Edits) -> Tensor:
 
 def expected_psi(sequences: Sequences, edits: Edits, weights: Tensor, phi: Callable[..., Features]) -> list[Features]:
     """``Σ_y w_y (φ(y) - φ(x))`` for each sequence, with every neighbor built and its features counted anew."""
-    own = [tuple(x) for x in sequences.to_lists()]
+    own = [phi(tuple(x)) for x in sequences.to_lists()]
     psi: list[Features] = [{} for _ in own]
     triples = zip(edits.owner.tolist(), edits.apply(sequences).to_lists(), weights.tolist(), strict=True)
     for row, y, weight in triples:
-        for sign, features in ((1, phi(tuple(y))), (-1, phi(own[row]))):
+        for sign, features in ((1, phi(tuple(y))), (-1, own[row])):
             for key, value in features.items():
                 psi[row][key] = psi[row].get(key, 0.0) + sign * weight * value
     return psi
