@@ -16,7 +16,7 @@ from pyro import poutine
 from torch import Tensor
 
 from pyro_ksd import Sequences, ksd_check
-from pyro_ksd.edits import Substitutions, check_symmetric, one_channel, zs
+from pyro_ksd.edits import Substitutions, one_channel, zs
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.sequences.vector_symbols import Vector, VectorAlphabet, as_vector_alphabet, is_vectors, vector_codes
 
@@ -106,15 +106,6 @@ def test_codes_of_vectors() -> None:
     vectors = torch.tensor([[1, 1], [0, 1]])
     values = torch.tensor([[[0, 1], [1, 1]], [[0, 0], [1, 1]]])
     assert vector_codes(values, vectors).tolist() == [[1, 0], [-1, 0]]
-
-
-def test_symbols_that_differ_in_one_channel() -> None:
-    data = Sequences.of(ROWS)
-    relation = one_channel(data)
-    assert relation.tolist() == [[False, True, False], [True, False, True], [False, True, False]]
-    check_symmetric(Substitutions(symbols=relation), data)
-    with pytest.raises(ValueError, match="expected symbols that are vectors, found single ones"):
-        one_channel(Sequences.of(["ab"]))
 
 
 # ---------------------------------------------------------------------------------- programs
