@@ -20,10 +20,10 @@ def test_there_are_three_examples_and_no_others() -> None:
     assert README.count("```python") == 3
 
 
-# Most of the time to start an interpreter goes into Pyro: it is imported once, and each program has its own copy.
+# It takes long to import other packages: that is done once, and each program gets a copy of the interpreter.
 ONE_BY_ONE = """
 import os, sys
-import pyro
+import pyro, scipy.sparse.csgraph, xarray
 for program in sys.argv[1:]:
     if os.fork() == 0:
         exec(program, {"__name__": "__main__"})
