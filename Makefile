@@ -22,6 +22,13 @@ NEWER_INSTALLED := .venv-arviz1/installed
 # Where the site goes.
 BUILD := build
 
+# The tests start many interpreters: let each use the bytecode that an earlier one has written.
+export PYTHONDONTWRITEBYTECODE :=
+
+# One thread for each process: on busy processors the threads of torch wait for each other, and all of it takes long.
+PARALLEL := -n auto --maxprocesses 4 --dist worksteal
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PARALLEL)
+
 .PHONY: demo test coverage test-arviz1 test-docs test-slow benchmark tutorials docs clean
 
 demo: $(PACKAGE)
@@ -31,7 +38,7 @@ test: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+	$(PYTEST)
 	@if $(BIN)/python -c "import sys; sys.exit(sys.version_info < (3, 12))"; then \
 		echo "ArviZ 1.x is in .venv itself"; \
 	elif [ -z "$(NEWER)" ]; then \
@@ -42,11 +49,11 @@ test: $(INSTALLED)
 	$(MAKE) --no-print-directory test-docs
 
 coverage: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term:skip-covered
+	$(PYTEST) --cov --cov-report=term:skip-covered
 
 test-arviz1: $(INSTALLED) $(NEWER_INSTALLED)
-	$(BIN)/python -m pyro_ksd.demo --output build/demo > /dev/null
-	PYRO_KSD_SAVED_CHECK=build/demo/check.nc $(NEWER_BIN)/python -m pytest tests/plots tests/results
+	OMP_NUM_THREADS=1 $(BIN)/python -m pyro_ksd.demo --output build/demo > /dev/null
+	PYRO_KSD_SAVED_CHECK=build/demo/check.nc $(NEWER_BIN)/python -m pytest $(PARALLEL) tests/plots tests/results
 
 test-docs:
 	PYRO_KSD_QUICK=1 $(MAKE) --no-print-directory docs BUILD=build/quick
@@ -81,7 +88,7 @@ $(INSTALLED): $(PACKAGE)
 $(NEWER_INSTALLED): pyproject.toml constraints.txt | $(INSTALLED)
 	"$(NEWER)" -m venv --without-pip .venv-arviz1
 	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip --python $(NEWER_BIN)/python install --quiet \
-		--no-compile arviz h5netcdf h5py lazy_loader matplotlib pytest zarr
+		--no-compile arviz h5netcdf h5py lazy_loader matplotlib pytest pytest-xdist zarr
 	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip --python $(NEWER_BIN)/python install --quiet \
 		--no-deps --editable .
 	touch $@

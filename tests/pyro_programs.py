@@ -296,17 +296,17 @@ def log_hmm(x: Sequence[int]) -> float:
 def log_coupled(x: Sequence[int]) -> float:
     if not x:
         return -math.inf
-    paths = []
+    start, moves, other, both = (table.tolist() for table in (HIDDEN_START, HIDDEN_MOVES, OTHER_MOVES, BOTH))
+    total = 0.0
     for z in product(range(STATES), repeat=len(x)):
         for w in product(range(STATES), repeat=len(x)):
-            total = 0.0
-            for t, a in enumerate(x):
-                total += math.log(HIDDEN_START[z[t]] if t == 0 else HIDDEN_MOVES[z[t - 1], z[t]])
-                driven = OTHER_MOVES[z[t], w[t]]
-                total += math.log(driven if t == 0 else (driven + HIDDEN_MOVES[w[t - 1], w[t]]) / 2)
-                total += math.log(BOTH[z[t], w[t], a])
-            paths.append(total)
-    return log_sum(paths) + log_stops(x)
+            weight = start[z[0]] * other[z[0]][w[0]] * both[z[0]][w[0]][x[0]]
+            for t in range(1, len(x)):
+                weight *= moves[z[t - 1]][z[t]]
+                weight *= (other[z[t]][w[t]] + moves[w[t - 1]][w[t]]) / 2
+                weight *= both[z[t]][w[t]][x[t]]
+            total += weight
+    return math.log(total) + log_stops(x)
 
 
 def log_mixture(x: Sequence[int]) -> float:

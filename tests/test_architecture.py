@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def tree() -> list[str]:
     return [*modules, *BESIDE]
 
 
+@cache
 def sources() -> dict[str, Path]:
     """The files of all modules, by name without ``pyro_ksd.``; those of packages are left out."""
     files = [file for file in ROOT.rglob("*.py") if file.name != "__init__.py"]

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import golden
 from benchmarks.golden import errors
 
 FILE = Path(__file__).parent / "golden" / "stein_golden.json"
@@ -29,17 +30,18 @@ def test_golden(case: dict[str, Any]) -> None:
     assert all(error <= 1e-9 for error in found.values()), found
 
 
-def run(file: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks.golden", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=FILE.parents[2], check=False)
-
-
-def test_command_accepts_right_values_and_refuses_wrong_ones(tmp_path: Path) -> None:
-    right, wrong = tmp_path / "right.json", tmp_path / "wrong.json"
-    right.write_text(json.dumps(CASES[:1]))
-    wrong.write_text(json.dumps([CASES[0] | {"u_statistic": CASES[0]["u_statistic"] * (1 + 2e-9)}]))
-    good, bad = run(right), run(wrong)
-    assert good.returncode == 0
-    assert "1 cases, largest relative error" in good.stdout
-    assert bad.returncode == 1
-    assert "above 1e-09" in bad.stdout
+def test_command_accepts_right_values_and_refuses_wrong_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "values.json"
+    monkeypatch.setattr(sys, "argv", ["benchmarks.golden", str(file)])
+    wrong = CASES[0] | {"u_statistic": CASES[0]["u_statistic"] * (1 + 2e-9)}
+    for cases, code, printed in (
+        (CASES[:1], 0, "1 cases, largest relative error"),
+        ([wrong], 1, "above 1e-09"),
+    ):
+        file.write_text(json.dumps(cases))
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(str(golden.__file__), run_name="__main__")
+        assert end.value.code == code
+        assert printed in capsys.readouterr().out

@@ -51,6 +51,7 @@ from pyro_ksd import (
     to_inference_data,
     verdict,
 )
+from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits import (
     BeforeEnd,
@@ -982,11 +983,10 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
 
 
 def cases(table: Mapping[str, tuple[Callable[..., Any], Arguments]]) -> Iterator[Any]:
-    """One wrong argument at a time, the others being right."""
+    """One argument at a time with all its wrong values; the other arguments are right."""
     for name, (function, arguments) in table.items():
         for argument, values in arguments.items():
-            for index, value in enumerate(values):
-                yield pytest.param(function, argument, value, id=f"{name}-{argument}-{index}")
+            yield pytest.param(function, argument, values, id=f"{name}-{argument}")
 
 
 @pytest.fixture(autouse=True)
@@ -995,19 +995,51 @@ def _closed_figures() -> Iterator[None]:
     plt.close("all")
 
 
-@pytest.mark.filterwarnings("ignore")  # a warning may come before the error
-@pytest.mark.parametrize(("function", "argument", "value"), list(cases(WRONG)))
-def test_a_wrong_argument_is_refused_by_name(function: Callable[..., Any], argument: str, value: object) -> None:
-    with pytest.raises(ValueError, match="expected") as caught:
+def complaint(function: Callable[..., Any], argument: str, value: object) -> str:
+    """What is wrong with the way in which the function refuses the value; empty if nothing is."""
+    try:
         function(**{argument: value})
-    innermost = Path(traceback.extract_tb(caught.value.__traceback__)[-1].filename)
-    assert innermost.is_relative_to(PACKAGE)
-    names = {argument, "sequence"} if argument == "data" else {argument}
-    assert any(name in str(caught.value) for name in names)
+    except ValueError as error:
+        message = str(error)
+        innermost = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
+        names = {argument, "sequence"} if argument == "data" else {argument}
+        if "expected" not in message:
+            return f"does not say what was expected: {message}"
+        if not any(name in message for name in names):
+            return f"does not name the argument: {message}"
+        return "" if Path(innermost).is_relative_to(PACKAGE) else f"comes from {innermost}: {message}"
+    except Exception as error:
+        return f"is no ValueError: {error!r}"
+    return "is not raised"
+
+
+@pytest.mark.filterwarnings("ignore")  # a warning may come before the error
+@pytest.mark.parametrize(("function", "argument", "values"), list(cases(WRONG)))
+def test_wrong_values_of_an_argument_are_refused_by_name(
+    function: Callable[..., Any], argument: str, values: list[Any]
+) -> None:
+    assert values
+    complaints = {index: complaint(function, argument, value) for index, value in enumerate(values)}
+    assert {index: f"the error {text}" for index, text in complaints.items() if text} == {}
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda size: None, "is not raised"),
+        (lambda size: size + "a", "is no ValueError: TypeError("),
+        (lambda size: int("size: expected"), f"comes from {__file__}: invalid literal"),
+        (lambda size: check_number("count", size, least=1), "does not name the argument: count: expected"),
+        (lambda size: int("size"), "does not say what was expected: invalid literal"),
+    ],
+)
+def test_a_refusal_that_is_not_right_is_found(function: Callable[..., Any], text: str) -> None:
+    assert complaint(lambda size: check_number("size", size, least=1), "size", 0) == ""
+    assert complaint(function, "size", 0 if "name" in text else 2).startswith(text)
 
 
 def test_there_are_many_wrong_arguments() -> None:
-    assert len(list(cases(WRONG))) >= 2000
+    assert sum(len(values) for _, arguments in WRONG.values() for values in arguments.values()) >= 2000
 
 
 @pytest.mark.parametrize(

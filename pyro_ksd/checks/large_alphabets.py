@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, RandomReplacements, Substitutions, Union, zs
+from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, Union, zs
 from pyro_ksd.edits.prefix_neighborhoods import sparse_zs
+from pyro_ksd.edits.symbol_relations import RandomReplacements
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.sequences.container import Sequences

@@ -7,14 +7,13 @@ from pyro_ksd.edits.neighborhoods import (
     DoubleSubstitutions,
     InsertionsDeletions,
     Neighborhood,
-    RandomReplacements,
     Substitutions,
     Union,
-    one_channel,
     zs,
 )
 from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs, sparse_zs
 from pyro_ksd.edits.splices import Edits
+from pyro_ksd.edits.symbol_relations import RandomReplacements, one_channel
 from pyro_ksd.edits.symmetry import check_symmetric, is_connected
 
 __all__ = [

@@ -17,9 +17,9 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.option_checks import check_function, check_instance, check_number, check_seed, found, is_count
-from pyro_ksd.common.tensor_checks import shown
+from pyro_ksd.common.option_checks import check_function, check_instance, found, is_count
 from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.edits.symbol_relations import RandomReplacements, check_symbols, num_replacements, replacements
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
@@ -67,56 +67,6 @@ class Neighborhood(ABC):
         return Union((self, other))
 
 
-@dataclass(frozen=True)
-class RandomReplacements:
-    """For large alphabets: each symbol may be replaced by ``count`` others, chosen at random once and for all.
-
-    Symbols replace each other if their distance on the ring of codes is one of some random steps, so that the relation
-    is symmetric and takes no memory.
-
-    :param count: about how many symbols may replace each symbol.
-    :param seed: of the random steps.
-
-    >>> RandomReplacements(4).steps(1000) == RandomReplacements(4).steps(1000)
-    True
-    """
-
-    count: int
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_number("count", self.count, least=1)
-        check_seed(self.seed)
-
-    def steps(self, size: int) -> list[int]:
-        """The steps ``1 .. size-1`` on the ring of codes, with each step also the one back."""
-        generator = torch.Generator().manual_seed(self.seed)
-        half = (torch.randperm(size // 2, generator=generator) + 1)[: (self.count + 1) // 2].tolist()
-        return sorted({*half, *(size - step for step in half)} - {size})
-
-
-def one_channel(sequences: Sequences) -> Tensor:
-    """Which symbols differ in one channel, boolean ``[S, S]``, for sequences whose symbols are vectors.
-
-    >>> data = Sequences.of([torch.tensor([[0, 0], [0, 1], [1, 1]])])
-    >>> one_channel(data).long()
-    tensor([[0, 1, 0],
-            [1, 0, 1],
-            [0, 1, 0]])
-    """
-    check_sequences("sequences", sequences)
-    vectors = sequences.vectors
-    if vectors is None:
-        raise ValueError(
-            "sequences: expected symbols that are vectors, found single ones; make them from arrays [T, C] with "
-            "Sequences.of"
-        )
-    different = torch.zeros(len(vectors), len(vectors), dtype=torch.int16)
-    for channel in vectors.T:
-        different += channel[:, None] != channel
-    return different == 1
-
-
 @dataclass(frozen=True, eq=False)
 class Substitutions(Neighborhood):
     """Replaces one symbol by another (ZS′).
@@ -136,7 +86,7 @@ class Substitutions(Neighborhood):
 
     def __post_init__(self) -> None:
         check_locations(self.locations)
-        _check_symbols(self.symbols)
+        check_symbols(self.symbols)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -150,7 +100,7 @@ class Substitutions(Neighborhood):
         return Edits((block,), len(sequences))
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
-        return reach(width, self.locations) * _num_replacements(self.symbols, alphabet_size)
+        return reach(width, self.locations) * num_replacements(self.symbols, alphabet_size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +182,7 @@ class DoubleSubstitutions(Neighborhood):
 
     def __post_init__(self) -> None:
         check_locations(self.locations)
-        _check_symbols(self.symbols)
+        check_symbols(self.symbols)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -257,7 +207,7 @@ class DoubleSubstitutions(Neighborhood):
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
         places = reach(width, self.locations)
-        return places * (places - 1) // 2 * _num_replacements(self.symbols, alphabet_size) ** 2
+        return places * (places - 1) // 2 * num_replacements(self.symbols, alphabet_size) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,58 +403,6 @@ def zs(
     return Substitutions(locations, symbols) | InsertionsDeletions(locations, insertable)
 
 
-def replacements(symbols: int | Tensor | RandomReplacements | None, here: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Which symbols may replace each of the given ones.
-
-    :param symbols: see :class:`Substitutions`.
-    :param here: long ``[P]``, codes of symbols to be replaced.
-    :returns: for every replacement the index ``0 .. P-1`` of what is replaced, and the code of the new symbol,
-        long ``[M]`` each.
-    """
-    if isinstance(symbols, Tensor):
-        related = _checked_relation(symbols, size)
-        index, symbol = related[here].nonzero().unbind(1)
-        return index, symbol
-    steps = torch.tensor(_ring_steps(symbols, size), dtype=torch.long)
-    symbol = here[:, None] + steps
-    symbol -= size * (symbol >= size)
-    index = torch.arange(len(here))[:, None].expand_as(symbol)
-    return index.reshape(-1), symbol.view(-1)
-
-
-def _num_replacements(symbols: int | Tensor | RandomReplacements | None, size: int) -> int:
-    """The largest number of replacements that a symbol has."""
-    if isinstance(symbols, Tensor):
-        return int(_checked_relation(symbols, size).sum(1).max())
-    return len(_ring_steps(symbols, size))
-
-
-def _ring_steps(radius: int | RandomReplacements | None, size: int) -> list[int]:
-    """The steps ``1 .. size-1`` on the ring of codes: at most ``radius`` away, some of them, or all."""
-    if radius is None:
-        return list(range(1, size))
-    if isinstance(radius, RandomReplacements):
-        return radius.steps(size)
-    return [step for step in range(1, size) if min(step, size - step) <= radius]
-
-
-def _checked_relation(relation: Tensor, size: int) -> Tensor:
-    """The relation without its diagonal, boolean ``[S, S]``."""
-    if relation.dtype != torch.bool or relation.shape != (size, size):
-        raise ValueError(
-            f"symbols: expected a boolean [{size}, {size}] matrix for an alphabet of {size} symbols, "
-            f"found {relation.dtype} {list(relation.shape)}"
-        )
-    lopsided = relation != relation.T
-    if lopsided.any():
-        a, b = lopsided.nonzero()[0].tolist()
-        raise ValueError(
-            f"symbols: expected a symmetric relation, found that {a} and {b} replace each other in one direction "
-            "only; the Stein identity needs both: use (relation | relation.T)"
-        )
-    return relation & ~torch.eye(size, dtype=torch.bool)
-
-
 def check_neighborhood(name: str, value: object) -> None:
     """Checks that an argument is a neighborhood.
 
@@ -519,19 +417,6 @@ def check_locations(locations: int | None) -> None:
     """Checks a number of locations."""
     if locations is not None and not is_count(locations):
         raise ValueError(f"locations: expected None (everywhere) or a number of at least 1, found {found(locations)}")
-
-
-def _check_symbols(symbols: object) -> None:
-    """Checks which symbols may replace which, as far as it does not depend on the alphabet."""
-    if symbols is None or is_count(symbols) or isinstance(symbols, RandomReplacements):
-        return
-    if not isinstance(symbols, Tensor) or not symbols.is_cpu:
-        raise ValueError(
-            f"symbols: expected None, a radius of at least 1 or a boolean matrix, found {shown(symbols)}; make a "
-            "matrix a tensor on the CPU"
-        )
-    if symbols.dtype != torch.bool or symbols.ndim != 2 or symbols.shape[0] != symbols.shape[1]:
-        raise ValueError(f"symbols: expected a boolean [S, S] matrix, found {shown(symbols)}")
 
 
 def _as_symbols(symbols: Iterable[Hashable]) -> tuple[Hashable, ...]:

@@ -20,13 +20,13 @@ from pyro_ksd.common.option_checks import check_function, check_number
 from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.edits.neighborhoods import (
     Neighborhood,
-    RandomReplacements,
     Substitutions,
     check_locations,
     permitted,
     reach,
 )
 from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.edits.symbol_relations import RandomReplacements
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 

@@ -91,7 +91,7 @@ def test_the_few_edits() -> None:
     assert int(edit_bounds(few, data).sum()) < int(edit_bounds(zs(), data).sum()) / 4
     shortest = data[data.lengths.argsort()[:3]]
     check_symmetric(few, shortest)
-    check_symmetric(few.tail, shortest)
+    check_symmetric(few.tail, shortest[:1])  # half a million edits
     assert affordable(Substitutions(), models, data, lengths=False).kinds == {"substitution"}
     assert isinstance(affordable(BeforeEnd(zs()), models, data, lengths=True), BeforeEnd)
     edited = few.edits(Sequences.of([[]], SIZE)).apply(Sequences.of([[]], SIZE))

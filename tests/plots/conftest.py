@@ -14,5 +14,6 @@ matplotlib.use("agg")
 
 @pytest.fixture(autouse=True)
 def _close_figures() -> Iterator[None]:
+    plt.close("all")  # tests of other folders, and examples of docstrings, may have left some open
     yield
     plt.close("all")

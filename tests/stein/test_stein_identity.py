@@ -3,6 +3,7 @@ r"""The Stein identity :math:`\sum_x p(x) (A_p \varphi)(x) = 0`, by exact enumer
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import pyro.distributions as dist
@@ -120,6 +121,9 @@ def operators(size: int) -> dict[str, Operator]:
 
 OPERATORS = {size: operators(size) for size in (2, 3, 4)}
 
+# A kernel knows nothing of the balancing but the weights. So all kernels are tested with Barker's, and with the other
+# balancings those that see most: the Dirac kernel sees every difference between p and another stationary distribution.
+EMBEDDING = EmbeddingKernel(lambda x: torch.stack([x.tokens.sum(1).double().sin(), x.lengths.double().cos()], 1))
 FEATURE_KERNELS = [
     *(ContiguousKernel(t, form=form) for t in (1, 2, 3) for form in ("sqrt", "cosine")),  # type: ignore[arg-type]
     ContiguousKernel(1, 3),
@@ -127,9 +131,10 @@ FEATURE_KERNELS = [
     StartKernel(),
     StartKernel(2),
     LengthKernel(),
-    EmbeddingKernel(lambda x: torch.stack([x.tokens.sum(1).double().sin(), x.lengths.double().cos()], 1)),
+    EMBEDDING,
     2.0 * ContiguousKernel(2) + StartKernel(),
 ]
+FEW_FEATURE_KERNELS = [ContiguousKernel(1, 3), ContiguousKernel(2, form="cosine"), StartKernel(2), EMBEDDING]
 PAIRWISE_KERNELS = [
     HammingKernel(),
     IMQHammingKernel(),
@@ -139,8 +144,10 @@ PAIRWISE_KERNELS = [
     GapWeightedKernel(),
     HammingKernel() * StartKernel() + 0.5 * DiracKernel(),
 ]
+FEW_PAIRWISE_KERNELS = [DiracKernel(), HammingKernel()]
 
 
+@cache
 def space(model: SequenceDistribution, longest: int) -> tuple[Sequences, Tensor]:
     """All possible sequences up to the longest, and their probabilities ``[N]``."""
     codes = range(model.alphabet_size)
@@ -168,9 +175,10 @@ def test_the_space_is_whole(name: str) -> None:
 def test_stein_features_have_mean_zero(name: str, operator: str) -> None:
     sequences, p = space(*MODELS[name])
     chosen = OPERATORS[sequences.alphabet_size][operator]
-    views = [View(str(index), chosen, kernel) for index, kernel in enumerate(FEATURE_KERNELS)]
+    kernels = FEATURE_KERNELS if operator.endswith("barker") else FEW_FEATURE_KERNELS
+    views = [View(str(index), chosen, kernel) for index, kernel in enumerate(kernels)]
     matrices = stein_matrices(MODELS[name][0], sequences, views)
-    for kernel, matrix in zip(FEATURE_KERNELS, matrices, strict=True):
+    for kernel, matrix in zip(kernels, matrices, strict=True):
         assert largest_mean(matrix, p) < 1e-12, kernel
 
 
@@ -193,8 +201,9 @@ def test_stein_gram_has_mean_zero(name: str, operator: str) -> None:
     model = SMALL_MODELS[name][0]
     sequences, p = space(*SMALL_MODELS[name])
     chosen = OPERATORS[sequences.alphabet_size][operator]
-    views = [View(str(index), chosen, kernel) for index, kernel in enumerate(PAIRWISE_KERNELS)]
-    for kernel, matrix in zip(PAIRWISE_KERNELS, stein_matrices(model, sequences, views), strict=True):
+    kernels = PAIRWISE_KERNELS if operator.endswith("barker") else FEW_PAIRWISE_KERNELS
+    views = [View(str(index), chosen, kernel) for index, kernel in enumerate(kernels)]
+    for kernel, matrix in zip(kernels, stein_matrices(model, sequences, views), strict=True):
         assert (matrix.dense() @ p).abs().max() < 1e-12, kernel
 
 
