@@ -31,6 +31,7 @@ from benchmarks.paper.experiment import LEVEL, Cell, Experiment
 from benchmarks.paper.figures import curves
 from benchmarks.paper.question_network import trained
 from benchmarks.paper.testing import MMDTest, Scale, rejections
+from pyro_ksd.common.row_groups import distinct_rows
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood
 from pyro_ksd.edits.prefix_neighborhoods import Candidates, PrefixSubstitutions, prefix_zs
 from pyro_ksd.fit_tests.null_draws import rademacher
@@ -39,7 +40,6 @@ from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import AutoregressiveModel
 from pyro_ksd.models.distributions.sampling import PAD
-from pyro_ksd.models.evaluation import distinct
 from pyro_ksd.models.wrappers.sampler import SampledModel, with_sampler
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
@@ -145,7 +145,7 @@ def with_what_is_there(candidates: Candidates) -> Candidates:
 
 def stein_matrices_of_sets(model: AutoregressiveModel, view: View, data: Sequences, size: int) -> list[FeatureMatrix]:
     """The Stein features of each data set of ``size`` sequences that follow each other; each sequence is asked once."""
-    first, inverse = distinct(torch.cat([data.lengths[:, None], data.tokens], 1))
+    first, inverse = distinct_rows(torch.cat([data.lengths[:, None], data.tokens], 1))
     [matrix] = stein_matrices(model, data[first], [view])
     features = matrix.features
     assert features is not None

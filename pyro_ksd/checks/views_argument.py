@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from pyro_ksd.checks.large_alphabets import affordable
 from pyro_ksd.common.option_checks import check_instance, found
 from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions, check_neighborhood, zs
+from pyro_ksd.edits.prefix_neighborhoods import repetitions
+from pyro_ksd.edits.symbol_relations import one_channel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.wrappers.ended import ENDED_EDITS
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.vector_symbols import VectorAlphabet
 from pyro_ksd.stein.balancing import Balancing, as_balancing
 from pyro_ksd.stein.views import View, default_views
 
@@ -62,6 +65,17 @@ def chosen_views(
     default = {view.name: view for view in default_views(around, "barker" if balancing is None else balancing)}
     if not lengths:
         del default["length"]
+    if views is None and _is_of_data(sequences):
+        # Runs of vectors hardly ever occur twice, and what never occurs twice says nothing that signs could judge.
+        longer_runs = [default.pop(name).name for name in ("content-2", "content-3")]
+        warnings.warn(
+            f"the {sequences.alphabet_size} vectors of the alphabet were read off the data, so edits switch one "
+            f"channel or repeat a vector, and the views {' and '.join(longer_runs)} are left out: runs of vectors are "
+            "too rare to compare. State the alphabet to have all views, or pass views=, for example with features of "
+            "your own (EmbeddingKernel)",
+            UserWarning,
+            stacklevel=3,
+        )
     asked = list(default) if views is None else views
     names = [name for name in asked if isinstance(name, str) and name not in default]
     longer = {name: int(match[1]) for name in names if (match := re.fullmatch(r"content-([1-9]\d?)", name))}
@@ -95,11 +109,21 @@ def _default_edits(
     suited = _suited(models)
     if suited is not None and suited is not ENDED_EDITS:
         return suited
-    around = zs() if suited is None else suited
     if not lengths:
         warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=4)
-        around = Substitutions() if suited is None else BeforeEnd(Substitutions())
+    if _is_of_data(sequences):
+        switches: Neighborhood = Substitutions(symbols=one_channel(sequences))
+        few = repetitions() | switches if lengths else switches
+        return few if suited is None else BeforeEnd(few)
+    around = zs() if lengths else Substitutions()
+    if suited is not None:
+        around = suited if lengths else BeforeEnd(around)
     return affordable(around, models, sequences, lengths=lengths)
+
+
+def _is_of_data(sequences: Sequences) -> bool:
+    """Whether the symbols are vectors that were read off the data, so that others may exist."""
+    return isinstance(sequences.alphabet, VectorAlphabet) and sequences.alphabet.of_data
 
 
 def _suited(models: Sequence[SequenceModel]) -> Neighborhood | None:

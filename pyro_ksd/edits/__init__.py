@@ -11,9 +11,15 @@ from pyro_ksd.edits.neighborhoods import (
     Union,
     zs,
 )
-from pyro_ksd.edits.prefix_neighborhoods import PrefixInsertionsDeletions, PrefixSubstitutions, prefix_zs, sparse_zs
+from pyro_ksd.edits.prefix_neighborhoods import (
+    PrefixInsertionsDeletions,
+    PrefixSubstitutions,
+    prefix_zs,
+    repetitions,
+    sparse_zs,
+)
 from pyro_ksd.edits.splices import Edits
-from pyro_ksd.edits.symbol_relations import RandomReplacements, one_channel
+from pyro_ksd.edits.symbol_relations import ListedReplacements, RandomReplacements, one_channel
 from pyro_ksd.edits.symmetry import check_symmetric, is_connected
 
 __all__ = [
@@ -22,6 +28,7 @@ __all__ = [
     "DoubleSubstitutions",
     "Edits",
     "InsertionsDeletions",
+    "ListedReplacements",
     "Neighborhood",
     "PrefixInsertionsDeletions",
     "PrefixSubstitutions",
@@ -32,6 +39,7 @@ __all__ = [
     "is_connected",
     "one_channel",
     "prefix_zs",
+    "repetitions",
     "sparse_zs",
     "zs",
 ]

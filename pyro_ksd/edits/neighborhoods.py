@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_function, check_instance, found, is_count
 from pyro_ksd.edits.splices import Edits, SpliceBlock
-from pyro_ksd.edits.symbol_relations import RandomReplacements, check_symbols, num_replacements, replacements
+from pyro_ksd.edits.symbol_relations import Relation, check_symbols, num_replacements, replacements
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
@@ -75,14 +75,15 @@ class Substitutions(Neighborhood):
 
     :param locations: how many locations from the end may change (``J``); ``None`` for all.
     :param symbols: which symbols may replace which: ``None`` for any, a radius ``d`` for the symbols at distance up to
-        ``d`` on the ring of codes, a symmetric boolean ``[S, S]`` matrix, or :class:`RandomReplacements`.
+        ``d`` on the ring of codes, a symmetric boolean ``[S, S]`` matrix, :class:`RandomReplacements`, or, for symbols
+        that are vectors, :func:`one_channel`.
 
     >>> Substitutions(locations=1).edits(Sequences.of(["ab", "b"])).apply(Sequences.of(["ab", "b"])).to_lists()
     [['a', 'a'], ['a']]
     """
 
     locations: int | None = None
-    symbols: int | Tensor | RandomReplacements | None = None
+    symbols: Relation = None
 
     def __post_init__(self) -> None:
         check_locations(self.locations)
@@ -178,7 +179,7 @@ class DoubleSubstitutions(Neighborhood):
     """
 
     locations: int | None = None
-    symbols: int | Tensor | RandomReplacements | None = None
+    symbols: Relation = None
 
     def __post_init__(self) -> None:
         check_locations(self.locations)
@@ -387,7 +388,7 @@ class BeforeEnd(Neighborhood):
 
 def zs(
     locations: int | None = None,
-    symbols: int | Tensor | RandomReplacements | None = None,
+    symbols: Relation = None,
     insertable: Iterable[Hashable] | None = None,
 ) -> Neighborhood:
     """Substitutions, insertions and deletions (ZS, the paper's main neighborhood).

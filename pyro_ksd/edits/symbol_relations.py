@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relations between symbols: which of them may replace which.
 
-A relation is ``None`` for any two symbols, a radius on the ring of codes, a symmetric boolean matrix, or
-:class:`RandomReplacements`.
+A relation is ``None`` for any two symbols, a radius on the ring of codes, a symmetric boolean matrix,
+:class:`RandomReplacements` or :class:`ListedReplacements`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_number, check_seed, is_count
+from pyro_ksd.common.row_groups import distinct_rows
 from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
@@ -46,14 +47,37 @@ class RandomReplacements:
         return sorted({*half, *(size - step for step in half)} - {size})
 
 
-def one_channel(sequences: Sequences) -> Tensor:
-    """Which symbols differ in one channel, boolean ``[S, S]``, for sequences whose symbols are vectors.
+@dataclass(frozen=True, eq=False)
+class ListedReplacements:
+    """A symmetric relation between the symbols of a large alphabet, most of which have few replacements.
+
+    :param codes: long ``[S, R]``, the symbols that may replace each symbol, filled with -1.
+
+    >>> chain = ListedReplacements(torch.tensor([[1, -1], [0, 2], [1, -1]]))  # the next symbol, or the one before
+    >>> from pyro_ksd.edits import Substitutions
+    >>> data = Sequences.of(["ac"], alphabet="abc")
+    >>> ["".join(x) for x in Substitutions(symbols=chain).edits(data).apply(data).to_lists()]
+    ['bc', 'ab']
+    """
+
+    codes: Tensor
+
+
+Relation = int | Tensor | RandomReplacements | ListedReplacements | None
+"""Which symbols may replace which."""
+
+
+def one_channel(sequences: Sequences) -> ListedReplacements:
+    """Which symbols differ in one channel, for sequences whose symbols are vectors.
 
     >>> data = Sequences.of([torch.tensor([[0, 0], [0, 1], [1, 1]])])
-    >>> one_channel(data).long()
-    tensor([[0, 1, 0],
-            [1, 0, 1],
-            [0, 1, 0]])
+    >>> data.symbols
+    ({}, {1}, {0}, {0,1})
+    >>> one_channel(data).codes
+    tensor([[1, 2],
+            [0, 3],
+            [0, 3],
+            [1, 2]])
     """
     check_sequences("sequences", sequences)
     vectors = sequences.vectors
@@ -62,13 +86,37 @@ def one_channel(sequences: Sequences) -> Tensor:
             "sequences: expected symbols that are vectors, found single ones; make them from arrays [T, C] with "
             "Sequences.of"
         )
-    different = torch.zeros(len(vectors), len(vectors), dtype=torch.int16)
-    for channel in vectors.T:
-        different += channel[:, None] != channel
-    return different == 1
+    rows = vectors.long()
+    pairs = [_equal_elsewhere(rows, channel) for channel in range(rows.shape[1])]
+    one, other = torch.cat(pairs, 1).unbind(0)
+    return _listed(torch.cat([one, other]), torch.cat([other, one]), len(rows))
 
 
-def replacements(symbols: int | Tensor | RandomReplacements | None, here: Tensor, size: int) -> tuple[Tensor, Tensor]:
+def _equal_elsewhere(vectors: Tensor, channel: int) -> Tensor:
+    """The pairs of distinct vectors that are equal in all channels but one, long ``[2, M]``."""
+    rest = torch.cat([vectors[:, :channel], vectors[:, channel + 1 :]], 1)
+    _, group = distinct_rows(rest)
+    order = group.argsort(stable=True)
+    ordered = group[order]
+    pairs = [order.new_empty(2, 0)]
+    for step in range(1, int(group.bincount().max())):
+        same = (ordered[step:] == ordered[:-step]).nonzero().squeeze(1)
+        pairs.append(torch.stack([order[same], order[same + step]]))
+    return torch.cat(pairs, 1)
+
+
+def _listed(symbol: Tensor, replacement: Tensor, size: int) -> ListedReplacements:
+    """The relation with the given pairs of symbols, long ``[M]`` each."""
+    order = (symbol * size + replacement).argsort()
+    owners = symbol[order]
+    counts = owners.bincount(minlength=size)
+    column = torch.arange(len(owners)) - (counts.cumsum(0) - counts)[owners]
+    codes = torch.full((size, int(counts.max())), -1)
+    codes[owners, column] = replacement[order]
+    return ListedReplacements(codes)
+
+
+def replacements(symbols: Relation, here: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Which symbols may replace each of the given ones.
 
     :param symbols: a relation between symbols.
@@ -80,6 +128,10 @@ def replacements(symbols: int | Tensor | RandomReplacements | None, here: Tensor
         related = _checked_relation(symbols, size)
         index, symbol = related[here].nonzero().unbind(1)
         return index, symbol
+    if isinstance(symbols, ListedReplacements):
+        listed = _checked_lists(symbols, size)[here]
+        index, column = (listed >= 0).nonzero().unbind(1)
+        return index, listed[index, column]
     steps = torch.tensor(_ring_steps(symbols, size), dtype=torch.long)
     symbol = here[:, None] + steps
     symbol -= size * (symbol >= size)
@@ -87,8 +139,10 @@ def replacements(symbols: int | Tensor | RandomReplacements | None, here: Tensor
     return index.reshape(-1), symbol.view(-1)
 
 
-def num_replacements(symbols: int | Tensor | RandomReplacements | None, size: int) -> int:
+def num_replacements(symbols: Relation, size: int) -> int:
     """The largest number of replacements that a symbol has."""
+    if isinstance(symbols, ListedReplacements):
+        return _checked_lists(symbols, size).shape[1]
     if isinstance(symbols, Tensor):
         return int(_checked_relation(symbols, size).sum(1).max())
     return len(_ring_steps(symbols, size))
@@ -101,6 +155,16 @@ def _ring_steps(radius: int | RandomReplacements | None, size: int) -> list[int]
     if isinstance(radius, RandomReplacements):
         return radius.steps(size)
     return [step for step in range(1, size) if min(step, size - step) <= radius]
+
+
+def _checked_lists(relation: ListedReplacements, size: int) -> Tensor:
+    """The lists of replacements, long ``[S, R]``."""
+    if len(relation.codes) != size:
+        raise ValueError(
+            f"symbols: expected replacements of the {size} symbols of the alphabet, found those of "
+            f"{len(relation.codes)}; make them from the same sequences, one_channel(sequences)"
+        )
+    return relation.codes
 
 
 def _checked_relation(relation: Tensor, size: int) -> Tensor:
@@ -122,7 +186,7 @@ def _checked_relation(relation: Tensor, size: int) -> Tensor:
 
 def check_symbols(symbols: object) -> None:
     """Checks which symbols may replace which, as far as it does not depend on the alphabet."""
-    if symbols is None or is_count(symbols) or isinstance(symbols, RandomReplacements):
+    if symbols is None or is_count(symbols) or isinstance(symbols, RandomReplacements | ListedReplacements):
         return
     if not isinstance(symbols, Tensor) or not symbols.is_cpu:
         raise ValueError(

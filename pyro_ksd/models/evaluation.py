@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import EDITED_SEQUENCES
+from pyro_ksd.common.row_groups import distinct_rows
 from pyro_ksd.edits.splices import Edits, check_edits
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
@@ -72,31 +73,8 @@ def _ratio(
     told_by = [which[:, None], edited.lengths[:, None], edited.tokens]
     if edited.covariates is not None:
         told_by.append(edited.covariates.rows[:, None])
-    first, inverse = distinct(torch.cat(told_by, 1))
+    first, inverse = distinct_rows(torch.cat(told_by, 1))
     values = log_joint(edited[first], which[first])
     own = inverse[: len(sequences)].index_select(0, edits.owner)
     neighbor = inverse[len(sequences) :]
     return values.index_select(-1, neighbor) - values.index_select(-1, own)
-
-
-def distinct(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """A representative of each different row of numbers, long ``[N, C]``.
-
-    :returns: the representatives, long ``[M]``, and for each row the index of its own, long ``[N]``.
-    """
-    # Sorting one number per row is far cheaper than sorting rows; rows of equal numbers are then checked to be equal.
-    generator = torch.Generator().manual_seed(0)
-    factors = torch.randint(-(2**62), 2**62, (rows.shape[1],), generator=generator).mul_(2).add_(1)
-    _, inverse = (rows * factors).sum(1).unique(return_inverse=True)
-    first = _first_rows(inverse)
-    twins = (first[inverse] != torch.arange(len(rows))).nonzero().squeeze(1)
-    if not torch.equal(rows[twins], rows[first[inverse[twins]]]):
-        _, inverse = rows.unique(dim=0, return_inverse=True)
-        first = _first_rows(inverse)
-    return first, inverse
-
-
-def _first_rows(group: Tensor) -> Tensor:
-    """A row of each group, long ``[M]``, from the groups ``0 .. M-1`` of all rows."""
-    size = int(group.max()) + 1 if len(group) else 0
-    return torch.zeros(size, dtype=torch.long).scatter_(0, group, torch.arange(len(group)))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from torch import Tensor
 
 from pyro_ksd.sequences.alphabets import Alphabet, unknown_symbol
 from pyro_ksd.sequences.row_reading import Coded
+
+_ALL = 64  # vectors, up to which an alphabet has all of them
+_MOST = 200_000  # vectors of an alphabet that is read off the data
 
 
 class Vector(tuple[int, ...]):
@@ -32,13 +36,20 @@ class Vector(tuple[int, ...]):
 
 
 class VectorAlphabet(tuple[Vector, ...]):
-    """Vectors in the order of their codes, and the dtype in which a program gets them."""
+    """Vectors in the order of their codes.
+
+    :ivar dtype: in which a program gets them.
+    :ivar of_data: whether they are the vectors of some data and those that differ from one of them in one channel, so
+        that others may exist. An alphabet that a user states has all vectors that are to count.
+    """
 
     dtype: torch.dtype
+    of_data: bool
 
-    def __new__(cls, vectors: Iterable[Vector], dtype: torch.dtype) -> VectorAlphabet:
+    def __new__(cls, vectors: Iterable[Vector], dtype: torch.dtype, of_data: bool = False) -> VectorAlphabet:
         alphabet = super().__new__(cls, vectors)
         alphabet.dtype = dtype
+        alphabet.of_data = of_data
         return alphabet
 
     @property
@@ -76,15 +87,39 @@ def coded_vectors(data: Any, alphabet: Alphabet | None, lengths: Any) -> Coded:
     if not len(everything):
         raise ValueError(f"data: expected symbols, found {len(rows)} empty sequences only")
     if alphabet is None:
-        found, codes = everything.unique(dim=0, return_inverse=True)
-        alphabet = as_vector_alphabet(found)
-    else:
-        codes = _known_codes(rows, alphabet)
+        alphabet = _alphabet_of(everything.unique(dim=0))
+    codes = _known_codes(rows, alphabet)
     sizes = torch.tensor(ends)
     inside = torch.arange(int(sizes.max())) < sizes[:, None]
     tokens = torch.zeros(inside.shape, dtype=torch.long)
     tokens[inside] = codes
     return tokens, sizes, alphabet
+
+
+def _alphabet_of(vectors: Tensor) -> VectorAlphabet:
+    """The alphabet of data with the distinct vectors ``[V, C]``: all vectors, or those near the data.
+
+    An alphabet of nothing but the vectors of the data would make a true model look better, or worse, than it is, since
+    the data themselves decide which edits there are.
+    """
+    is_binary = bool(((vectors == 0) | (vectors == 1)).all())
+    values = [torch.tensor([0, 1]).to(vectors) if is_binary else channel.unique() for channel in vectors.T]
+    sizes = [len(own) for own in values]
+    if math.prod(sizes) <= _ALL:
+        every = torch.cartesian_prod(*values).view(-1, len(values))
+        return VectorAlphabet(map(Vector, every.long().tolist()), vectors.dtype)
+    if len(vectors) * (sum(sizes) - len(sizes)) > _MOST:
+        raise ValueError(
+            f"data: found {len(vectors)} distinct vectors with {len(sizes)} channels, which have more than {_MOST} "
+            "neighbors that differ in one channel; state the alphabet, such as the vectors of the data: "
+            "Sequences.of(data, alphabet=vectors)"
+        )
+    near = [vectors]
+    for channel, own in enumerate(values):
+        for value in own:
+            near.append(vectors.index_fill(1, torch.tensor([channel]), value))
+    together = torch.cat(near).unique(dim=0)
+    return VectorAlphabet(map(Vector, together.long().tolist()), vectors.dtype, of_data=True)
 
 
 def vector_codes(values: Tensor, vectors: Tensor) -> Tensor:

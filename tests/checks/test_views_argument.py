@@ -3,14 +3,22 @@
 
 from __future__ import annotations
 
+import warnings
+
+import pyro
+import pyro.distributions as dist
 import pytest
 import torch
 from example_models import Unsampled, walk
+from pyro import poutine
+from scipy.stats import binom
+from torch import Tensor
 
 from pyro_ksd import View, ksd_check
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
 from pyro_ksd.kernels import ContiguousKernel
+from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import mpf
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import default_views
@@ -107,3 +115,45 @@ def test_without_probabilities_of_lengths_there_are_only_substitutions() -> None
 def test_kinds_of_edits_are_told_once() -> None:
     assert kinds_of_edits(default_views()) == "deletion, insertion, substitution"
     assert kinds_of_edits(default_views(Substitutions())[:1]) == "substitution"
+
+
+def coins(sequences: Tensor, lengths: Tensor) -> None:
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                fn = dist.Bernoulli(torch.full((10,), 0.1)).to_event(1)
+                pyro.sample(f"y_{t}", fn, obs=sequences[:, t].float())
+                pyro.sample(f"stop_{t}", dist.Bernoulli(0.3), obs=(lengths == t + 1).float())
+
+
+def tossed(count: int, seed: int) -> Sequences:
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.empty(count).geometric_(0.3, generator=generator).long().tolist()
+    return Sequences.of([torch.bernoulli(torch.full((n, 10), 0.1), generator=generator) for n in lengths])
+
+
+def test_vectors_that_were_read_off_the_data_are_switched_and_repeated() -> None:
+    data = tossed(40, 0)
+    with pytest.warns(UserWarning, match="read off the data, so edits switch one channel or repeat a vector"):
+        check = ksd_check(coins, data, num_bootstrap=50, progress=False)
+    assert [str(name) for name in check["ksd"]["view"].values] == ["content-1", "start", "length"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked = ksd_check(coins, data, views=["content-2", "length"], num_bootstrap=50, progress=False)
+    assert [str(name) for name in asked["ksd"]["view"].values] == ["content-2", "length"]
+    assert asked["ksd"].attrs["edits"] == "deletion, insertion, substitution"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the .* vectors of the alphabet", "ignore:.*hardly ever allows")
+def test_level_with_vectors_that_were_read_off_the_data() -> None:
+    runs, level = 200, 0.05
+    p_values = torch.tensor(
+        [
+            float(ksd_check(coins, tossed(40, 1000 + run), num_bootstrap=99, progress=False)["ksd"]["p_value_overall"])
+            for run in range(runs)
+        ]
+    )
+    rejected = int((p_values <= level).sum())
+    print(f"\nvectors of the data, n = 40: {rejected} of {runs}, mean p {p_values.mean():.3f}")
+    assert rejected <= binom.ppf(0.999, runs, level)

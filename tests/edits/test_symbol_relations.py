@@ -99,9 +99,22 @@ def test_wrong_numbers_of_replacements(count: Any) -> None:
 
 
 def test_symbols_that_differ_in_one_channel() -> None:
-    data = Sequences.of([torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, 0], [0, 1], [0, 0]])])
+    rows = [torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, 0], [0, 1], [0, 0]])]
+    data = Sequences.of(rows, alphabet=torch.tensor([[0, 0], [0, 1], [1, 1]]))
     relation = one_channel(data)
-    assert relation.tolist() == [[False, True, False], [True, False, True], [False, True, False]]
+    assert relation.codes.tolist() == [[1, -1], [0, 2], [1, -1]]
     check_symmetric(Substitutions(symbols=relation), data)
+    assert Substitutions(symbols=relation).edit_bound(3, 3) == 6
+    with pytest.raises(ValueError, match="expected replacements of the 4 symbols of the alphabet, found those of 3"):
+        Substitutions(symbols=relation).edits(Sequences.of(rows))
     with pytest.raises(ValueError, match="expected symbols that are vectors, found single ones"):
         one_channel(Sequences.of(["ab"]))
+
+
+def test_one_channel_against_all_pairs() -> None:
+    rows = torch.randint(3, (40, 4), generator=torch.Generator().manual_seed(0)).unique(dim=0)
+    data = Sequences.of([rows], alphabet=rows)
+    found = one_channel(data).codes
+    for row, listed in zip(rows, found.tolist(), strict=True):
+        expected = [code for code, other in enumerate(rows) if int((row != other).sum()) == 1]
+        assert [code for code in listed if code >= 0] == expected

@@ -11,7 +11,7 @@ from pyro_programs import FEW_SEQUENCES as DATA
 
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits
-from pyro_ksd.models.evaluation import distinct, evaluated_ratio, evaluated_ratio_each
+from pyro_ksd.models.evaluation import evaluated_ratio, evaluated_ratio_each
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.sequences.container import Sequences
 
@@ -32,14 +32,6 @@ def test_repeated_neighbors_are_scored_once(monkeypatch: pytest.MonkeyPatch) -> 
     model.log_ratio(data, edits)
     assert len(edits) > len(neighbors)
     assert sorted(scored) == sorted(neighbors | {tuple(x) for x in data.to_lists()})
-
-
-def test_distinct_survives_a_collision_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "randint", lambda low, high, size, **_: torch.zeros(size, dtype=torch.long))
-    data = Sequences.of([[0, 2], [1, 1], [2, 0], [1, 1], [0, 2]], SIZE)  # all rows have the same sum
-    first, inverse = distinct(data.tokens)
-    assert len(first) == 3
-    assert [data.to_lists()[i] for i in first[inverse].tolist()] == data.to_lists()
 
 
 @pytest.mark.parametrize("limit", [2**20, 7, 1])
@@ -65,13 +57,3 @@ def test_ratios_of_a_batch_have_its_dimension_first() -> None:
     assert evaluated_ratio_each(Batch(), DATA, edits, which).equal(
         torch.tensor([1.0, -3.0])[which][edits.owner] * growth
     )
-
-
-def test_distinct_rows() -> None:
-    rows = torch.tensor([[1, 2], [0, 5], [1, 2], [2, 1], [0, 5]])
-    first, inverse = distinct(rows)
-    assert len(first) == 3
-    assert torch.equal(rows[first[inverse]], rows)
-    assert inverse[0] == inverse[2]
-    assert len(set(inverse[[0, 1, 3]].tolist())) == 3
-    assert [part.shape for part in distinct(rows[:0])] == [(0,), (0,)]

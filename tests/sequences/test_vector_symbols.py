@@ -25,12 +25,13 @@ ROWS = [torch.tensor([[0, 1], [1, 1]]), torch.tensor([[1, 1]]), torch.tensor([[0
 
 def test_each_distinct_row_is_a_symbol() -> None:
     data = Sequences.of(ROWS)
-    assert data.alphabet == ((0, 0), (0, 1), (1, 1))
+    assert data.alphabet == ((0, 0), (0, 1), (1, 0), (1, 1))  # also the one that the data lack
+    assert not data.alphabet.of_data  # type: ignore[union-attr]
     assert data.to_lists() == [[(0, 1), (1, 1)], [(1, 1)], [(0, 0), (0, 1), (0, 0)]]
     assert data.lengths.tolist() == [2, 1, 3]
     assert data.vectors is not None
-    assert data.vectors.tolist() == [[0, 0], [0, 1], [1, 1]]
-    assert repr(data) == "Sequences(3 over ({}, {1}, {0,1}): [{1}, {0,1}], [{0,1}], [{}, {1}, {}])"
+    assert data.vectors.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert repr(data) == "Sequences(3 over ({}, {1}, {0}, {0,1}): [{1}, {0,1}], [{0,1}], [{}, {1}, {}])"
     assert Sequences.of(["ab"]).vectors is None
 
 
@@ -43,12 +44,33 @@ def test_other_forms_give_the_same() -> None:
         Sequences.of(padded, lengths=[2, 1, 3]),
         Sequences.of(padded.numpy(), lengths=np.array([2, 1, 3])),
         Sequences.of(ROWS, alphabet=expected.alphabet),
-        Sequences.of(ROWS, alphabet=torch.tensor([[0, 0], [0, 1], [1, 1]])),
+        Sequences.of(ROWS, alphabet=torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]])),
     ):
         assert torch.equal(found.tokens, expected.tokens)
         assert torch.equal(found.lengths, expected.lengths)
         assert found.alphabet == expected.alphabet
     assert Sequences.of(padded).lengths.tolist() == [3, 3, 3]
+
+
+def test_an_alphabet_that_cannot_have_all_vectors_has_those_near_the_data() -> None:
+    rows = torch.tensor([[0, 1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 1]])
+    data = Sequences.of([rows, rows[:1]])
+    assert isinstance(data.alphabet, VectorAlphabet)
+    assert data.alphabet.of_data
+    distances = (data.alphabet.vectors[:, None] != rows).sum(2).amin(1)
+    assert distances.max() == 1
+    assert data.alphabet_size == len(set(data.alphabet)) == 2 + 2 * 7 - 2  # all neighbors of both, which share two
+    assert data.to_lists() == [[tuple(row) for row in rows.tolist()], [tuple(rows[0].tolist())]]
+    counts = torch.tensor([[0, 5, 1, 1, 1, 1, 1, 1], [3, 5, 0, 0, 0, 0, 0, 0], [3, 6, 0, 0, 0, 0, 0, 0]])
+    other = Sequences.of([counts])
+    assert (3, 5, 1, 0, 0, 0, 0, 0) in other.symbols  # values that a channel has in the data
+    assert (1, 5, 1, 1, 1, 1, 1, 1) not in other.symbols
+
+
+def test_too_many_vectors_are_refused() -> None:
+    rows = torch.randint(2, (1100, 200), generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match="found 1100 distinct vectors with 200 channels, which have more than 200000"):
+        Sequences.of([rows])
 
 
 def test_the_alphabet_may_have_further_vectors_in_any_order() -> None:
@@ -205,7 +227,7 @@ def test_generated_vectors(program: Any) -> None:
     model = as_model(program, data)
     assert model.draw(7).alphabet_size == 8
     torch.testing.assert_close(model.log_joint(data), as_model(tones, data).log_joint(data))
-    few = Sequences.of([torch.zeros(2, 3).double(), torch.ones(1, 3).double()] * 3)
+    few = Sequences.of([torch.zeros(2, 3).double(), torch.ones(1, 3).double()] * 3, alphabet=every[[0, 7]])
     with pytest.raises(ValueError, match=r"the program generated the vector .*, expected one of the alphabet"):
         as_model(program, few).draw(50)
 

@@ -12,12 +12,12 @@ from torch import Tensor
 from pyro_ksd.common.chunk_sizes import LOGITS, in_chunks
 from pyro_ksd.common.option_checks import check_function, check_number, found
 from pyro_ksd.common.random_numbers import check_generator
+from pyro_ksd.common.row_groups import distinct_rows
 from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood
 from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
 from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import cumulative, pick
-from pyro_ksd.models.evaluation import distinct
 from pyro_ksd.models.networks.prompts import Prompts, checked_prompt
 from pyro_ksd.models.programs.program_errors import is_ours
 from pyro_ksd.models.programs.session_state import as_a_model
@@ -257,7 +257,7 @@ class AutoregressiveModel(ChunkedModel):
 
     def _next_symbols(self, prefixes: Tensor, prompts: Prompts, generator: torch.Generator | None) -> Tensor:
         """A symbol behind each prefix, long ``[A]``, from prefixes ``[A, T]`` and the prompts before them."""
-        first, inverse = distinct(torch.cat([prompts.lengths[:, None], prompts.codes, prefixes], 1))
+        first, inverse = distinct_rows(torch.cat([prompts.lengths[:, None], prompts.codes, prefixes], 1))
         batches = first.split(self._together(prompts, prefixes.shape[1]))
         top = [self._logits(prefixes[some], prompts.take(some))[:, -1].topk(self._top_k, -1) for some in batches]
         codes = torch.cat([part.indices for part in top])

@@ -228,7 +228,10 @@ def test_values_in_the_supports(values: dict[str, Any]) -> None:
             {"mood": torch.zeros(5)},
             "site 'mood' belongs to each sequence, expected values of global sites alone, ['below'",
         ),
-        ({"mood": torch.zeros(5)}, 'out; if it is discrete, sum it out with infer={"enumerate": "parallel"}'),
+        (
+            {"mood": torch.zeros(5)},
+            'out, and sum it out if it is discrete, infer={"enumerate": "parallel"}, or integrate it out if',
+        ),
     ],
 )
 def test_values_outside_of_the_supports(values: dict[str, Any], message: str) -> None:

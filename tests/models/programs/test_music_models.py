@@ -21,7 +21,8 @@ from pyro.infer.autoguide import AutoDelta
 from torch.distributions import constraints
 
 from pyro_ksd import Sequences, ksd_check
-from pyro_ksd.edits.neighborhoods import Substitutions, one_channel, zs
+from pyro_ksd.edits.neighborhoods import Substitutions, zs
+from pyro_ksd.edits.symbol_relations import one_channel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 
