@@ -24,6 +24,7 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
     return BLOCK.findall((DOCS / page).read_text())
 
 
+@pytest.mark.filterwarnings("ignore:the latents 'z' are integrated out")
 @pytest.mark.parametrize(
     "page",
     ["index.md", "quickstart.md", "models.md", "which_check.md", "large_data.md", "reproducible.md"],

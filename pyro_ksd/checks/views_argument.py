@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pyro_ksd.checks.large_alphabets import affordable
 from pyro_ksd.common.option_checks import check_instance, found
 from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions, check_neighborhood, zs
-from pyro_ksd.edits.prefix_neighborhoods import repetitions
 from pyro_ksd.edits.symbol_relations import one_channel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.models.base import SequenceModel
@@ -66,13 +65,14 @@ def chosen_views(
     if not lengths:
         del default["length"]
     if views is None and _is_of_data(sequences):
-        # Runs of vectors hardly ever occur twice, and what never occurs twice says nothing that signs could judge.
-        longer_runs = [default.pop(name).name for name in ("content-2", "content-3")]
+        # What occurs but once says nothing that random signs could judge.
+        rare = [name for name in default if name != "content-1"]
+        default = {"content-1": default["content-1"]}
         warnings.warn(
             f"the {sequences.alphabet_size} vectors of the alphabet were read off the data, so edits switch one "
-            f"channel or repeat a vector, and the views {' and '.join(longer_runs)} are left out: runs of vectors are "
-            "too rare to compare. State the alphabet to have all views, or pass views=, for example with features of "
-            "your own (EmbeddingKernel)",
+            f"channel of a vector, and the views {', '.join(rare)} are left out: what they count is too rare. "
+            "State the alphabet, Sequences.of(data, alphabet=vectors), to have all views, or pass views= with features "
+            "of your own (EmbeddingKernel)",
             UserWarning,
             stacklevel=3,
         )
@@ -112,9 +112,8 @@ def _default_edits(
     if not lengths:
         warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=4)
     if _is_of_data(sequences):
-        switches: Neighborhood = Substitutions(symbols=one_channel(sequences))
-        few = repetitions() | switches if lengths else switches
-        return few if suited is None else BeforeEnd(few)
+        switches = Substitutions(symbols=one_channel(sequences))
+        return switches if suited is None else BeforeEnd(switches)
     around = zs() if lengths else Substitutions()
     if suited is not None:
         around = suited if lengths else BeforeEnd(around)

@@ -15,7 +15,6 @@ from pyro_ksd.edits.prefix_neighborhoods import (
     PrefixInsertionsDeletions,
     PrefixSubstitutions,
     prefix_zs,
-    repetitions,
     sparse_zs,
 )
 from pyro_ksd.edits.splices import Edits
@@ -39,7 +38,6 @@ __all__ = [
     "is_connected",
     "one_channel",
     "prefix_zs",
-    "repetitions",
     "sparse_zs",
     "zs",
 ]

@@ -156,23 +156,6 @@ class PrefixInsertionsDeletions(_PrefixNeighborhood):
         return reach(width + 1, self.locations) * self.top + reach(width, self.locations)
 
 
-def repetitions() -> Neighborhood:
-    """Inserts a copy of the symbol before it, or deletes a symbol that equals the one before it.
-
-    For alphabets so large that no symbol in particular should come and go, such as vectors: these edits are the same
-    whatever the data are.
-
-    >>> data = Sequences.of(["abb"])
-    >>> ["".join(x) for x in repetitions().edits(data).apply(data).to_lists()]
-    ['aabb', 'abbb', 'ab']
-    """
-
-    def before(sequences: Sequences, top: int) -> Tensor:
-        return torch.nn.functional.pad(sequences.tokens, (1, 0), value=-1)[..., None]
-
-    return PrefixInsertionsDeletions(before, 1)
-
-
 def sparse_zs(codes: Tensor, replacements: int, seed: int = 0) -> Neighborhood:
     """A few substitutions, insertions and deletions, for large alphabets.
 

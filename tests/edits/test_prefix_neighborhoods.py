@@ -18,7 +18,6 @@ from pyro_ksd.edits.prefix_neighborhoods import (
     PrefixInsertionsDeletions,
     PrefixSubstitutions,
     prefix_zs,
-    repetitions,
     sparse_zs,
 )
 from pyro_ksd.edits.symmetry import check_symmetric
@@ -185,20 +184,3 @@ def test_few_edits_of_a_large_alphabet() -> None:
 def test_wrong_codes(codes: Any) -> None:
     with pytest.raises(ValueError, match=r"codes: expected a long tensor \[K\] of distinct codes, found"):
         sparse_zs(codes, 3)
-
-
-def test_repetitions_are_symmetric_and_depend_on_nothing_else() -> None:
-    data = Sequences.of([[0, 1, 1, 2], [2], [], [1, 1, 1]], 3)
-    check_symmetric(repetitions(), data)
-    edits = repetitions().edits(data)
-    found: list[set[tuple[object, ...]]] = [set() for _ in range(4)]
-    for owner, y in zip(edits.owner.tolist(), edits.apply(data).to_lists(), strict=True):
-        found[owner].add(tuple(y))
-    assert found == [
-        {(0, 0, 1, 1, 2), (0, 1, 1, 1, 2), (0, 1, 1, 2, 2), (0, 1, 2)},
-        {(2, 2)},
-        set(),
-        {(1, 1), (1, 1, 1, 1)},
-    ]
-    assert len(edits) == sum(map(len, found))
-    check_symmetric(repetitions().tail, data)
