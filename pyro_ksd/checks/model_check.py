@@ -25,7 +25,7 @@ from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_log_joint, find_impossible
-from pyro_ksd.models.length_distribution import has_length_distribution
+from pyro_ksd.models.length_distribution import why_given_lengths
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
@@ -136,12 +136,12 @@ def ksd_check(
         )
     ready.check_data(sequences)
     log_joint = checked_log_joint(ready, sequences)
-    lengths = has_length_distribution(ready, sequences, log_joint)
-    if not lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
+    given_lengths = why_given_lengths(ready, sequences, log_joint)
+    if given_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
         raise ValueError(message)
-    chosen = chosen_views(views, neighborhood, balancing, [ready], sequences, lengths=lengths)
-    if not lengths:
-        check_keeps_length(chosen, sequences[:10])
+    chosen = chosen_views(views, neighborhood, balancing, [ready], sequences, given_lengths=given_lengths)
+    if given_lengths:
+        check_keeps_length(chosen, sequences[:10], given_lengths)
         ready = GivenLengths(ready)
         log_joint = log_joint.masked_fill(sequences.lengths == 0, 0.0)
     impossible = find_impossible(ready, sequences, log_joint)

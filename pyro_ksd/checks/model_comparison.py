@@ -23,7 +23,7 @@ from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_log_joint, find_impossible
-from pyro_ksd.models.length_distribution import has_length_distribution
+from pyro_ksd.models.length_distribution import why_given_lengths
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.results.groups import as_numpy, as_strings, observed_data, stamped
@@ -135,21 +135,21 @@ def ksd_compare(
             )
             ready[name].check_data(sequences)
             log_joint[name] = checked_log_joint(ready[name], sequences)
-    without_lengths = [
-        name for name, model in ready.items() if not has_length_distribution(model, sequences, log_joint[name])
-    ]
-    if without_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
+    reasons = {name: why_given_lengths(model, sequences, log_joint[name]) for name, model in ready.items()}
+    without_lengths = [name for name, reason in reasons.items() if reason]
+    given_lengths = ""
+    if without_lengths:
+        named_models = ", ".join(f"model {name!r}" for name in without_lengths)
+        given_lengths = f"{named_models}: {reasons[without_lengths[0]]}"
+    if given_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
         with _named(without_lengths[0]):
             raise ValueError(message)
-    subject = f"{', '.join(f'model {name!r}' for name in without_lengths)}: "
     suited = list(ready.values())
-    chosen = chosen_views(
-        views, neighborhood, balancing, suited, sequences, lengths=not without_lengths, subject=subject
-    )
+    chosen = chosen_views(views, neighborhood, balancing, suited, sequences, given_lengths=given_lengths)
     _check_views(chosen)
-    if without_lengths:
+    if given_lengths:
         with _named(without_lengths[0]):
-            check_keeps_length(chosen, sequences[:10])
+            check_keeps_length(chosen, sequences[:10], reasons[without_lengths[0]])
         ready = {name: GivenLengths(model) for name, model in ready.items()}
         log_joint = {name: own.masked_fill(sequences.lengths == 0, 0.0) for name, own in log_joint.items()}
     impossible = _find_impossible(ready, sequences, log_joint)

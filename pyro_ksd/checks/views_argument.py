@@ -19,15 +19,6 @@ from pyro_ksd.sequences.vector_symbols import VectorAlphabet
 from pyro_ksd.stein.balancing import Balancing, as_balancing
 from pyro_ksd.stein.views import View, default_views
 
-NO_LENGTH_DISTRIBUTION = """the model gives no probability to lengths (all sequences of a length together never \
-count less than the shorter ones), so it can be checked only given the lengths, with substitutions. To have the \
-lengths checked too, add a stop at each step,
-    pyro.sample(f"stop_{t}", dist.Bernoulli(p), obs=(lengths == t + 1).float())   # inside the mask
-or a distribution of the length,
-    pyro.sample("length", dist.Poisson(rate), obs=lengths.float())                # inside the plate
-or, to a score, a term that makes long sequences improbable,
-    pyro.factor("length", -cost * lengths)                                        # inside the plate"""
-
 
 def chosen_views(
     views: str | View | Sequence[str | View] | None,
@@ -36,15 +27,14 @@ def chosen_views(
     models: Sequence[SequenceModel],
     sequences: Sequences,
     *,
-    lengths: bool,
-    subject: str = "",
+    given_lengths: str = "",
 ) -> list[View]:
     """The views to look at; of the default ones, those that names ask for.
 
     :param models: to be looked at; where no neighborhood is passed, the edits that suit them are taken.
     :param sequences: the data; a large alphabet makes so many edits that only some of them are taken.
-    :param lengths: whether all models give probabilities to lengths; others are checked with substitutions only.
-    :param subject: which models do not, to begin a warning with.
+    :param given_lengths: why the models are checked given the lengths, with substitutions only; ``""`` if all of them
+        give probabilities to lengths.
     """
     if neighborhood is not None:
         check_neighborhood("neighborhood", neighborhood)
@@ -60,9 +50,9 @@ def chosen_views(
         return own
     around = neighborhood
     if around is None:
-        around = _default_edits(models, sequences, lengths=lengths, subject=subject)
+        around = _default_edits(models, sequences, given_lengths)
     default = {view.name: view for view in default_views(around, "barker" if balancing is None else balancing)}
-    if not lengths:
+    if given_lengths:
         del default["length"]
     if views is None and _is_of_data(sequences):
         # What occurs but once says nothing that random signs could judge.
@@ -102,22 +92,20 @@ def _check_asked(views: object) -> None:
         raise ValueError(f"views: expected distinct names, found {names}")
 
 
-def _default_edits(
-    models: Sequence[SequenceModel], sequences: Sequences, *, lengths: bool, subject: str
-) -> Neighborhood:
+def _default_edits(models: Sequence[SequenceModel], sequences: Sequences, given_lengths: str) -> Neighborhood:
     """The edits for models, where the user states none."""
     suited = _suited(models)
     if suited is not None and suited is not ENDED_EDITS:
         return suited
-    if not lengths:
-        warnings.warn(f"{subject}{NO_LENGTH_DISTRIBUTION}", UserWarning, stacklevel=4)
+    if given_lengths:
+        warnings.warn(given_lengths, UserWarning, stacklevel=4)
     if _is_of_data(sequences):
         switches = Substitutions(symbols=one_channel(sequences))
         return switches if suited is None else BeforeEnd(switches)
-    around = zs() if lengths else Substitutions()
+    around = Substitutions() if given_lengths else zs()
     if suited is not None:
-        around = suited if lengths else BeforeEnd(around)
-    return affordable(around, models, sequences, lengths=lengths)
+        around = BeforeEnd(around) if given_lengths else suited
+    return affordable(around, models, sequences, lengths=not given_lengths)
 
 
 def _is_of_data(sequences: Sequences) -> bool:
@@ -133,12 +121,15 @@ def _suited(models: Sequence[SequenceModel]) -> Neighborhood | None:
     return ModelsUnion(tuple(stated))
 
 
-def check_keeps_length(views: Sequence[View], sequences: Sequences) -> None:
-    """Checks that no view has edits that change the length, for a model that gives no probability to lengths."""
+def check_keeps_length(views: Sequence[View], sequences: Sequences, given_lengths: str) -> None:
+    """Checks that no view has edits that change the length, for a model that is checked given the lengths.
+
+    :param given_lengths: why it is.
+    """
     for view in views:
         edits = view.operator.neighborhood.edits(sequences)
         if any(block.growth and len(block) for block in edits.blocks):
-            raise ValueError(f"view {view.name!r}: found edits that change the length, but {NO_LENGTH_DISTRIBUTION}")
+            raise ValueError(f"view {view.name!r}: found edits that change the length, but {given_lengths}")
 
 
 def kinds_of_edits(views: Sequence[View]) -> str:

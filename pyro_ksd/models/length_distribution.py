@@ -17,8 +17,23 @@ _GRID = 12  # lengths between the longest sequence and that
 _STEPS = 40  # symbols after the longest sequence, one at a time
 
 
+NO_LENGTH_DISTRIBUTION = """the model gives no probability to lengths (all sequences of a length together never \
+count less than the shorter ones), so it can be checked only given the lengths, with substitutions. To have the \
+lengths checked too, add a stop at each step,
+    pyro.sample(f"stop_{t}", dist.Bernoulli(p), obs=(lengths == t + 1).float())   # inside the mask
+or a distribution of the length,
+    pyro.sample("length", dist.Poisson(rate), obs=lengths.float())                # inside the plate
+or, to a score, a term that makes long sequences improbable,
+    pyro.factor("length", -cost * lengths)                                        # inside the plate"""
+
+
 def has_length_distribution(model: SequenceModel, data: Sequences, log_joint: Tensor | None = None) -> bool:
-    r"""Whether the model gives probabilities to lengths.
+    """Whether the model gives probabilities to lengths, see :func:`why_given_lengths`."""
+    return not why_given_lengths(model, data, log_joint)
+
+
+def why_given_lengths(model: SequenceModel, data: Sequences, log_joint: Tensor | None = None) -> str:
+    r"""Why a model can be checked only given the lengths; ``""`` for one that gives probabilities to lengths.
 
     A program that draws symbols, but neither a stop nor a length, gives the sequences of *every* length a total
     probability of 1: :math:`\sum_s p(x \cdot s) = p(x)` for all :math:`x`. A score without a term of the length may
@@ -29,9 +44,24 @@ def has_length_distribution(model: SequenceModel, data: Sequences, log_joint: Te
     :param log_joint: ``[N]``, the log-joints of the data, if they are known already.
     """
     if model.defines_lengths is not None:
-        return model.defines_lengths
+        return "" if model.defines_lengths else NO_LENGTH_DISTRIBUTION
     if model.ends:
-        return has_length_distribution(_WithoutEnd(model), _without_last(data), log_joint)
+        return why_given_lengths(_WithoutEnd(model), _without_last(data), log_joint)
+    try:
+        return "" if _mass_falls(model, data, log_joint) else NO_LENGTH_DISTRIBUTION
+    except ValueError as error:
+        return (
+            "the model cannot score sequences that are longer or shorter than the data, so it is checked given the "
+            "lengths, with substitutions. If it has a distribution of the length, let it give such sequences the "
+            f"log-probability -inf. What it said: {error}"
+        )
+
+
+def _mass_falls(model: SequenceModel, data: Sequences, log_joint: Tensor | None) -> bool:
+    """Whether some further symbol makes the mass of a sequence smaller.
+
+    :raises ValueError: if the model can score no sequence that is much longer, or shorter, than the data.
+    """
     few = data[:_ROWS]
     own = model.log_joint(few) if log_joint is None else log_joint[:_ROWS]
     possible = torch.where(own > -torch.inf, few.lengths, 0)
@@ -41,22 +71,19 @@ def has_length_distribution(model: SequenceModel, data: Sequences, log_joint: Te
         return True
     path = few.tokens[row, :longest]
     far = max(4 * int(data.lengths.max()), _FAR)
-    try:
-        _, near = _growth(model, data, row, path, range(1, longest, 1 + longest // _NEAR))
-        if (near < 0).any():
-            return True
-        repeated = path.repeat(1 + far // longest)
-        lengths = range(longest, far, 1 + far // _GRID)
-        own, beyond = _growth(model, data, row, repeated, lengths)
-        if (beyond < 0).any():
-            return True
-        if (own > -torch.inf).all():
-            return False
-        # The sequence, repeated, becomes impossible: because of its symbols, or because of its length?
-        last = int((own > -torch.inf).nonzero().max())
-        return _shrinks_step_by_step(model, data, row, repeated[: lengths[last]])
-    except ValueError:  # the model can score no sequence that is much longer, or shorter, than the data
+    _, near = _growth(model, data, row, path, range(1, longest, 1 + longest // _NEAR))
+    if (near < 0).any():
+        return True
+    repeated = path.repeat(1 + far // longest)
+    lengths = range(longest, far, 1 + far // _GRID)
+    own, beyond = _growth(model, data, row, repeated, lengths)
+    if (beyond < 0).any():
+        return True
+    if (own > -torch.inf).all():
         return False
+    # The sequence, repeated, becomes impossible: because of its symbols, or because of its length?
+    last = int((own > -torch.inf).nonzero().max())
+    return _shrinks_step_by_step(model, data, row, repeated[: lengths[last]])
 
 
 class _WithoutEnd(ModelWrapper):

@@ -76,45 +76,42 @@ def test_edits_are_those_that_suit_the_models(
     stated: list[Neighborhood | None], around: Neighborhood, tail: Neighborhood
 ) -> None:
     for order in (stated, stated[::-1]):
-        views = chosen_views(None, None, None, [Suited(own) for own in order], DATA, lengths=True)
+        views = chosen_views(None, None, None, [Suited(own) for own in order], DATA)
         assert [view.name for view in views] == [view.name for view in default_views()]
         assert after(views[0].operator.neighborhood) == after(around)
         assert after(views[-1].operator.neighborhood) == after(tail)
-    given = chosen_views(None, Substitutions(), None, [Suited(own) for own in stated], DATA, lengths=True)
+    given = chosen_views(None, Substitutions(), None, [Suited(own) for own in stated], DATA)
     assert after(given[0].operator.neighborhood) == after(Substitutions())  # what the user asks for comes first
 
 
 def test_names_and_own_views_keep_their_order() -> None:
     own = View("mine", ZanellaOperator(), ContiguousKernel(1, 2))
     models = [walk()]
-    assert chosen_views(own, None, None, models, DATA, lengths=True) == [own]
-    assert [view.name for view in chosen_views("start", None, None, models, DATA, lengths=True)] == ["start"]
-    mixed = chosen_views(["content-5", own, "length"], None, "mpf", models, DATA, lengths=True)
+    assert chosen_views(own, None, None, models, DATA) == [own]
+    assert [view.name for view in chosen_views("start", None, None, models, DATA)] == ["start"]
+    mixed = chosen_views(["content-5", own, "length"], None, "mpf", models, DATA)
     assert [view.name for view in mixed] == ["content-5", "mine", "length"]
     assert mixed[1] is own
     assert {view.operator.balancing for view in (mixed[0], mixed[2])} == {mpf}  # type: ignore[attr-defined]
     for arguments in ((Substitutions(), None), (None, "mpf")):
         with pytest.raises(ValueError, match="neighborhood= and balancing= belong to the default views"):
-            chosen_views([own], *arguments, models, DATA, lengths=True)  # type: ignore[arg-type]
+            chosen_views([own], *arguments, models, DATA)  # type: ignore[arg-type]
 
 
 def test_without_probabilities_of_lengths_there_are_only_substitutions() -> None:
-    with pytest.warns(UserWarning, match="^model 'a': the model gives no probability to lengths"):
-        views = chosen_views(None, None, None, [walk()], DATA, lengths=False, subject="model 'a': ")
+    why = "the model says nothing of lengths"
+    with pytest.warns(UserWarning, match=f"^{why}$"):
+        views = chosen_views(None, None, None, [walk()], DATA, given_lengths=why)
     assert [view.name for view in views] == ["content-1", "content-2", "content-3", "start"]
     assert kinds_of_edits(views) == "substitution"
-    check_keeps_length(views, DATA)
-    given = chosen_views(None, Substitutions(1), None, [walk()], DATA, lengths=False)  # no warning
-    check_keeps_length(given, DATA)
-    with pytest.raises(ValueError, match="view 'content-1': found edits that change the length, but the model gives"):
-        check_keeps_length(chosen_views(None, zs(), None, [walk()], DATA, lengths=False), DATA)
+    check_keeps_length(views, DATA, why)
+    given = chosen_views(None, Substitutions(1), None, [walk()], DATA, given_lengths=why)  # no warning
+    check_keeps_length(given, DATA, why)
+    others = chosen_views(None, zs(), None, [walk()], DATA, given_lengths=why)
+    with pytest.raises(ValueError, match=f"view 'content-1': found edits that change the length, but {why}"):
+        check_keeps_length(others, DATA, why)
     with pytest.raises(ValueError, match=r"views: expected names out of .*'start'\], .* found \['length'\]"):
-        chosen_views("length", Substitutions(), None, [walk()], DATA, lengths=False)
-
-
-def test_kinds_of_edits_are_told_once() -> None:
-    assert kinds_of_edits(default_views()) == "deletion, insertion, substitution"
-    assert kinds_of_edits(default_views(Substitutions())[:1]) == "substitution"
+        chosen_views("length", Substitutions(), None, [walk()], DATA, given_lengths=why)
 
 
 def coins(sequences: Tensor, lengths: Tensor) -> None:

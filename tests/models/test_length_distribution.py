@@ -175,3 +175,15 @@ def test_models_of_users_are_examined_too() -> None:
     with pytest.warns(UserWarning, match="the model gives no probability to lengths"):
         check = ksd_check(as_model(conditional_on_length, DATA), DATA, num_bootstrap=5, progress=False)
     assert check["ksd"].attrs["edits"] == "substitution"
+
+
+def test_a_table_of_lengths_that_ends_with_the_data_says_so() -> None:
+    shares = torch.tensor([0.0, 0.05, 0.1, 0.2, 0.3, 0.35])
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", shares.log()[lengths] - math.log(SIZE) * lengths)
+
+    with pytest.warns(UserWarning, match=r"cannot score sequences that are longer.*log-probability -inf.*IndexError"):
+        check = ksd_check(program, DATA, num_bootstrap=5, progress=False)
+    assert check["ksd"].attrs["edits"] == "substitution"
