@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
+import pyro
 import torch
 from pyro import poutine
 from pyro.infer import MCMC, Predictive
@@ -42,7 +43,7 @@ def posterior_draws(
         drawn = _samples_of(source)
     elif callable(source) and not isinstance(source, type):
         predictive = source if isinstance(source, Predictive) else Predictive(source, num_samples=num_draws)
-        with _run(source):
+        with _run(source), _trained(source.guide if isinstance(source, Predictive) else source):
             drawn = predictive(*arguments)
         drawn = {name: value for name, value in drawn.items() if name in shapes}
     else:
@@ -77,6 +78,22 @@ def _run(source: object) -> Iterator[None]:
             f"posterior: expected a guide that runs with the arguments of the program, found {found(source)}, which "
             f"failed with {type(error).__name__}: {first_line}"
         ) from error
+
+
+@contextmanager
+def _trained(guide: Any) -> Iterator[None]:
+    """Refuses a guide whose parameters come into being when it runs: it was never trained."""
+    store = pyro.get_param_store()
+    known = set(store.keys())
+    # An automatic guide that has run before has parameters of its own, whatever the parameter store has.
+    has_run = getattr(guide, "prototype_trace", None) is not None
+    yield
+    new = sorted(set(store.keys()) - known)
+    if new and not has_run:
+        raise ValueError(
+            f"posterior: expected a guide after its training, found that its parameters {new[:3]} did not exist before "
+            "it ran; train it with SVI, or load the parameter store: pyro.get_param_store().load(...)"
+        )
 
 
 def _check_sizes(draws: Mapping[str, Tensor]) -> None:

@@ -11,8 +11,9 @@ import pyro.distributions as dist
 import pytest
 import torch
 from bayesian_chain import bayesian, many
-from pyro.infer import MCMC, NUTS, Predictive
+from pyro.infer import MCMC, NUTS, SVI, Predictive, Trace_ELBO
 from pyro.infer.autoguide import AutoNormal
+from pyro.optim import Adam
 from pyro_programs import FEW_SEQUENCES as DATA
 from torch import Tensor
 
@@ -164,3 +165,24 @@ def test_divergences() -> None:
     assert divergences(mcmc) is None
     assert divergences(many()) is None
     assert divergences(AutoNormal(bayesian)) is None
+
+
+def learned(*arguments: Any) -> None:
+    """A guide whose parameters are in the parameter store."""
+    loc = pyro.param("loc", torch.zeros(3).double())
+    pyro.sample("initial", dist.Dirichlet(1 + loc.exp()))
+    pyro.sample("moves", dist.Dirichlet(torch.ones(3, 3).double()).to_event(1))
+
+
+@pytest.mark.parametrize("wrap", [lambda guide: guide, lambda guide: Predictive(bayesian, guide=guide, num_samples=4)])
+@pytest.mark.parametrize("kind", ["automatic", "function"])
+def test_a_guide_that_was_never_trained_is_refused(kind: str, wrap: Any) -> None:
+    pyro.clear_param_store()
+    guide: Any = AutoNormal(bayesian) if kind == "automatic" else learned
+    with pytest.raises(
+        ValueError, match=r"posterior: expected a guide after its training, found that its parameters \["
+    ):
+        posterior_draws(wrap(guide), SHAPES, *ARGUMENTS, num_draws=4)
+    svi = SVI(bayesian, guide, Adam({"lr": 0.01}), Trace_ELBO())
+    svi.step(*ARGUMENTS)
+    assert posterior_draws(wrap(guide), SHAPES, *ARGUMENTS, num_draws=4)["initial"].shape == (1, 4, 3)
