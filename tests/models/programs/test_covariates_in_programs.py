@@ -361,6 +361,10 @@ def test_posterior_draws_are_batched_with_covariates() -> None:
     torch.testing.assert_close(
         each, torch.tensor(expected, dtype=torch.double)[which, torch.arange(7)], rtol=1e-10, atol=1e-10
     )
+    many = DATA[torch.arange(70) % 7]  # several sequences of a draw together
+    which = torch.arange(70) % 3
+    each = models.batch.log_joint_each(many, which)
+    torch.testing.assert_close(each, torch.tensor(expected, dtype=torch.double)[which, torch.arange(70) % 7])
     replicates = models.draw_like(DATA, torch.Generator().manual_seed(0))
     assert replicates.covariates is not None
     assert replicates.covariates.values["group"].tolist() == GROUPS * 3  # type: ignore[call-overload]
@@ -411,6 +415,12 @@ def test_lengths_are_examined_for_the_covariates_of_one_sequence() -> None:
             pyro.factor("score", -math.log(SIZE) * lengths.double() + covariates["dose"])
 
     assert not has_length_distribution(as_model(endless, DATA), DATA)
+
+    def falling(sequences: Any, lengths: Any, covariates: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("score", -math.log(SIZE) * lengths.double() - 5.0 * covariates["dose"])
+
+    assert not has_length_distribution(as_model(falling, DATA), DATA)
 
 
 def test_the_order_is_refused() -> None:
