@@ -58,6 +58,7 @@ from pyro_ksd.edits import (
     CustomNeighborhood,
     DoubleSubstitutions,
     InsertionsDeletions,
+    ListedReplacements,
     PrefixInsertionsDeletions,
     PrefixSubstitutions,
     Substitutions,
@@ -102,6 +103,7 @@ from pyro_ksd.kernels import (
 from pyro_ksd.kernels.stein_matrices import GramMatrix
 from pyro_ksd.models import (
     LoopProgram,
+    Marginal,
     RefitMarkov,
     RefitSVI,
     TabulatedModel,
@@ -134,6 +136,7 @@ DATA = Sequences.of(WORDS)
 OTHER = Sequences.of(["ab", "ba", "a"])  # of another alphabet
 WALK = random_walk(3)
 PROMPTS = Covariates.of([[0], [1]], 2)
+MARGINALS = ["prior", 3, {}, True, Marginal, Marginal(), lambda sequences, lengths: None]
 VIEWS = default_views()
 MATRIX = GramMatrix(torch.eye(4, dtype=torch.double))
 GENERATOR = torch.Generator().manual_seed(0)
@@ -259,6 +262,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
             "neighborhood": NEIGHBORHOODS,
             "balancing": [value for value in BALANCINGS if value is not None],
             "order": [value for value in [*COUNTS, 40] if value is not None],
+            "marginal": MARGINALS,
             "sampler": ["yes", 3, {}, lambda: None, lambda number: DATA, Sequences],
             "refit": ["yes", 3, True, {}, RefitMarkov, lambda data: WALK],
             "bootstrap": BOOTSTRAPS,
@@ -295,6 +299,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
             "balancing": [value for value in BALANCINGS if value is not None],
             "parameters": ["stop", 3, [0.5], {"c": {}}, {"a": 3}],
             "order": [value for value in [*COUNTS, {"c": 1}, {"a": "1"}] if value is not None],
+            "marginal": ["prior", 3, {"c": Marginal()}, {"a": 3}, {"a": Marginal()}, Marginal()],
             "level": LEVELS,
             "progress": FLAGS,
         },
@@ -398,7 +403,21 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
             "data": [None, 3, "abc", [], {}, META],
             "parameters": ["stop", 3, [0.5], {"stop": 1.0}],
             "order": [value for value in COUNTS if value is not None],
+            "marginal": MARGINALS,
             "sampler": ["yes", 3, {}, lambda: None, Sequences],
+        },
+    ),
+    "Marginal": (
+        with_defaults(Marginal),
+        {"guide": ["prior", 3, {}, [], Marginal], "num_points": [value for value in [*COUNTS, 1] if value is not None]},
+    ),
+    "ListedReplacements": (
+        with_defaults(ListedReplacements, codes=torch.tensor([[1], [0]])),
+        {
+            "codes": [
+                None, 3, [[1], [0]], torch.tensor([1, 0]), torch.tensor([[1.0], [0.0]]), torch.tensor([[2], [0]]),
+                torch.tensor([[0], [1]]), torch.tensor([[1], [-1]]), torch.tensor([[1, 1], [0, 0]]),
+            ],
         },
     ),
     "as_model of a program": (

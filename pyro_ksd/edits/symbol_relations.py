@@ -62,6 +62,22 @@ class ListedReplacements:
 
     codes: Tensor
 
+    def __post_init__(self) -> None:
+        codes = self.codes
+        if not isinstance(codes, Tensor) or codes.dtype != torch.long or codes.ndim != 2 or not codes.is_cpu:
+            raise ValueError(f"codes: expected a long tensor [S, R] on the CPU, found {shown(codes)}")
+        size = len(codes)
+        if ((codes < -1) | (codes >= size)).any():
+            raise ValueError(f"codes: expected codes from 0 to {size - 1}, or -1, found {int(codes.max())}")
+        symbol, column = (codes >= 0).nonzero().unbind(1)
+        other = codes[symbol, column]
+        there, back = ((one * size + two).sort().values for one, two in ((symbol, other), (other, symbol)))
+        if not there.equal(back) or (there.diff() == 0).any() or (symbol == other).any():
+            raise ValueError(
+                "codes: expected other symbols, each once, in a symmetric relation, found symbols that replace "
+                "themselves, come twice, or replace each other in one direction only"
+            )
+
 
 Relation = int | Tensor | RandomReplacements | ListedReplacements | None
 """Which symbols may replace which."""
