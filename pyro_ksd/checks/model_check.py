@@ -15,7 +15,7 @@ from torch import Tensor
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.fit_options import check_options
-from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
+from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, is_read_off_data, kinds_of_edits
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
@@ -139,6 +139,8 @@ def ksd_check(
     given_lengths = why_given_lengths(ready, sequences, log_joint)
     if given_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
         raise ValueError(message)
+    if bootstrap == "auto" and is_read_off_data(sequences):
+        bootstrap = "wild"  # new data sets would have vectors that the alphabet lacks
     chosen = chosen_views(views, neighborhood, balancing, [ready], sequences, given_lengths=given_lengths)
     if given_lengths:
         check_keeps_length(chosen, sequences[:10], given_lengths)

@@ -17,7 +17,7 @@ from pyro_ksd.models.wrappers.ended import ENDED_EDITS
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.vector_symbols import VectorAlphabet
 from pyro_ksd.stein.balancing import Balancing, as_balancing
-from pyro_ksd.stein.views import View, default_views
+from pyro_ksd.stein.views import View, channel_views, default_views
 
 
 def chosen_views(
@@ -51,18 +51,16 @@ def chosen_views(
     around = neighborhood
     if around is None:
         around = _default_edits(models, sequences, given_lengths)
-    default = {view.name: view for view in default_views(around, "barker" if balancing is None else balancing)}
+    rates = "barker" if balancing is None else balancing
+    default = {view.name: view for view in default_views(around, rates)}
     if given_lengths:
         del default["length"]
-    if views is None and _is_of_data(sequences):
-        # What occurs but once says nothing that random signs could judge.
-        rare = [name for name in default if name != "content-1"]
-        default = {"content-1": default["content-1"]}
+    if views is None and is_read_off_data(sequences):
+        default = {view.name: view for view in channel_views(around, rates)}
         warnings.warn(
             f"the {sequences.alphabet_size} vectors of the alphabet were read off the data, so edits switch one "
-            f"channel of a vector, and the views {', '.join(rare)} are left out: what they count is too rare. "
-            "State the alphabet, Sequences.of(data, alphabet=vectors), to have all views, or pass views= with features "
-            "of your own (EmbeddingKernel)",
+            "channel of a vector, and the views count channels: whole vectors are too rare to compare, and lengths are "
+            "not checked. State the alphabet, Sequences.of(data, alphabet=vectors), to have the other views",
             UserWarning,
             stacklevel=3,
         )
@@ -99,7 +97,7 @@ def _default_edits(models: Sequence[SequenceModel], sequences: Sequences, given_
         return suited
     if given_lengths:
         warnings.warn(given_lengths, UserWarning, stacklevel=4)
-    if _is_of_data(sequences):
+    if is_read_off_data(sequences):
         switches = Substitutions(symbols=one_channel(sequences))
         return switches if suited is None else BeforeEnd(switches)
     around = Substitutions() if given_lengths else zs()
@@ -108,7 +106,7 @@ def _default_edits(models: Sequence[SequenceModel], sequences: Sequences, given_
     return affordable(around, models, sequences, lengths=not given_lengths)
 
 
-def _is_of_data(sequences: Sequences) -> bool:
+def is_read_off_data(sequences: Sequences) -> bool:
     """Whether the symbols are vectors that were read off the data, so that others may exist."""
     return isinstance(sequences.alphabet, VectorAlphabet) and sequences.alphabet.of_data
 

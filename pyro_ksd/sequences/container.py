@@ -188,8 +188,10 @@ class Sequences:
         the covariates of the sequence they come from, and the bootstrap draws new sequences for the same covariates.
 
         :param covariates: a tensor, an array or a list with one entry for each sequence, several of them by name, or a
-            pandas data frame with one row for each sequence. Lists of whole numbers of different lengths, such as
-            prompts, are filled with -1.
+            pandas data frame. Rows are in the order of the sequences, whatever the index of a frame is: after
+            :meth:`from_frame` that is ``people.loc[log["visit"].unique()]``. Whole numbers become long, categories
+            their codes, fractions get the default dtype unless they are in a tensor; missing values are refused. Lists
+            of whole numbers of different lengths, such as prompts, are filled with -1.
 
         >>> Sequences.of(["ab", "b"]).with_covariates({"group": [1, 0]})[[1]]
         Sequences(1 over ('a', 'b'): ['b']; Covariates(1: 'group'[N]))

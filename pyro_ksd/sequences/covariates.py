@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_instance, found
+from pyro_ksd.common.tensor_checks import shown
 
 PROMPT_PAD = -1
 """What fills a row of covariates that is shorter than others."""
@@ -40,7 +41,9 @@ class Covariates:
         """The covariates in the form in which a user has them.
 
         :param data: a tensor, an array or a list with one entry for each sequence; several of them by name; or a pandas
-            data frame, one row for each sequence. Lists of different lengths, such as prompts, are filled with -1.
+            data frame, one row for each sequence. Whole numbers become long, columns of categories their codes, and
+            fractions get the default dtype unless they are in a tensor. Lists of whole numbers of different lengths,
+            such as prompts, are filled with -1.
         :raises ValueError: naming the covariate and the row, what was expected and the fix.
         """
         table: Values
@@ -125,33 +128,59 @@ def _shown(table: Values) -> str:
 
 
 def _tensor(name: str, column: Any) -> Tensor:
-    """One covariate as a tensor on the CPU, without gradients."""
+    """One covariate as a tensor on the CPU, without gradients: whole numbers as long, other tensors as they are.
+
+    Fractions of arrays, frames and lists get the default dtype, that of most networks.
+    """
     place = f" {name!r}" if name else ""
     if isinstance(column, Tensor):
-        return column.detach().cpu()
-    if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+        tensor = column.detach().cpu()
+    elif isinstance(column, str | bytes) or not hasattr(column, "__len__"):
         raise ValueError(f"covariates{place}: expected numbers, one row for each sequence, found {found(column)}")
-    ragged = _filled(column)
+    else:
+        tensor = _of_array(place, column)
+    if tensor.is_complex() or tensor.is_meta:
+        raise ValueError(f"covariates{place}: expected real numbers, found {shown(tensor)}")
+    if tensor.isnan().any():
+        row = int(tensor.isnan().nonzero()[0, 0]) if tensor.ndim else 0
+        raise ValueError(
+            f"covariates{place}: expected a number for each sequence, found NaN for sequence {row}; fill in missing "
+            "values, or leave those sequences out"
+        )
+    is_whole = not tensor.is_floating_point() and tensor.dtype != torch.bool
+    return tensor.long() if is_whole else tensor
+
+
+def _of_array(place: str, column: Any) -> Tensor:
+    """An array, a column of a data frame, or a list, as a tensor."""
+    if hasattr(column, "cat"):  # a column of categories
+        codes = torch.tensor(np.array(column.cat.codes))
+        if (codes < 0).any():
+            row = int((codes < 0).nonzero()[0])
+            raise ValueError(
+                f"covariates{place}: expected a category for each sequence, found none for sequence {row}; fill in "
+                "missing values, or leave those sequences out"
+            )
+        return codes
+    rows = list(column) if getattr(getattr(column, "dtype", None), "kind", "") == "O" else column
+    ragged = _filled(rows)
     if ragged is not None:
         return ragged
     try:
-        array = np.asarray(column)
+        array = np.asarray(rows)
     except ValueError:  # lists of different lengths that are no codes
         raise ValueError(
             f"covariates{place}: expected numbers of one shape for all sequences, found lists of different lengths; "
             "pad them, and pass their lengths as another covariate"
         ) from None
     if array.dtype.kind not in "biuf":
-        wrong = next(iter(array.ravel().tolist()), None)
+        wrong = [one for one in array.ravel().tolist() if not isinstance(one, int | float)]
         raise ValueError(
-            f"covariates{place}: expected numbers, found {found(wrong)}; for names, pass their codes, such as "
-            "frame['group'].astype('category').cat.codes"
+            f"covariates{place}: expected numbers, found {found(wrong[0] if wrong else array.dtype)}; for names, pass "
+            "categories, such as frame['group'].astype('category'), which come as codes"
         )
-    tensor = torch.tensor(array)
-    # Lists of numbers have the default dtype, as in torch itself; arrays keep theirs.
-    return (
-        tensor.to(torch.get_default_dtype()) if isinstance(column, list | tuple) and array.dtype.kind == "f" else tensor
-    )
+    tensor = torch.tensor(array.astype(np.int64) if array.dtype.kind == "u" else array)
+    return tensor.to(torch.get_default_dtype()) if array.dtype.kind == "f" else tensor
 
 
 def _filled(rows: Any) -> Tensor | None:

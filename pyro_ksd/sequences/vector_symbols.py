@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class VectorAlphabet(tuple[Vector, ...]):
         alphabet.of_data = of_data
         return alphabet
 
-    @property
+    @cached_property
     def vectors(self) -> Tensor:
         """``[S, C]``, the vector of each symbol."""
         return torch.tensor([list(vector) for vector in self], dtype=self.dtype)

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from pyro_ksd.common.option_checks import check_instance, found
 from pyro_ksd.edits.neighborhoods import Neighborhood, zs
 from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
+from pyro_ksd.kernels.embedding import EmbeddingKernel
 from pyro_ksd.kernels.length import LengthKernel
 from pyro_ksd.kernels.start import StartKernel
+from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
 
@@ -74,3 +78,52 @@ def default_views(neighborhood: Neighborhood | None = None, balancing: str | Bal
     content = [View(f"content-{t}", operator, ContiguousKernel(t)) for t in (1, 2, 3)]
     start = View("start", operator, StartKernel())
     return [*content, start, View("length", TailBlockOperator(balancing, neighborhood.tail), LengthKernel())]
+
+
+def channel_views(neighborhood: Neighborhood, balancing: str | Balancing = "barker") -> list[View]:
+    """Views of sequences whose symbols are vectors, too many to be compared as a whole.
+
+    ``channels`` compares how often each channel is on, ``channels-2`` how often it is on in two steps that follow each
+    other.
+
+    :param neighborhood: the edits of all views, such as those that switch one channel.
+    :param balancing: the balancing function of all views.
+
+    >>> [view.name for view in channel_views(zs())]
+    ['channels', 'channels-2']
+    """
+    operator = ZanellaOperator(neighborhood, balancing)
+    return [
+        View("channels", operator, EmbeddingKernel(channel)),
+        View("channels-2", operator, EmbeddingKernel(repeated_channel)),
+    ]
+
+
+def channel(sequences: Sequences) -> Tensor:
+    """The sum of each channel over the steps of each sequence, double ``[N, C]``.
+
+    >>> import torch
+    >>> channel(Sequences.of([torch.tensor([[0, 1], [1, 1]])]))
+    tensor([[1., 2.]], dtype=torch.float64)
+    """
+    return _vectors(sequences).sum(1)
+
+
+def repeated_channel(sequences: Sequences) -> Tensor:
+    """The sum of the products of each channel in neighboring steps, double ``[N, C]``.
+
+    >>> import torch
+    >>> repeated_channel(Sequences.of([torch.tensor([[0, 1], [1, 1]])]))
+    tensor([[0., 1.]], dtype=torch.float64)
+    """
+    vectors = _vectors(sequences)
+    return (vectors[:, 1:] * vectors[:, :-1]).sum(1)
+
+
+def _vectors(sequences: Sequences) -> Tensor:
+    """The vectors of sequences, double ``[N, T, C]``, 0 after the ends."""
+    if sequences.vectors is None:
+        raise ValueError(
+            "sequences: expected symbols that are vectors, found single ones; make them from arrays [T, C]"
+        )
+    return sequences.vectors.double()[sequences.tokens] * sequences.mask[..., None]

@@ -14,7 +14,7 @@ from pyro import poutine
 from scipy.stats import binom
 from torch import Tensor
 
-from pyro_ksd import View, ksd_check
+from pyro_ksd import View, ksd_check, verdict
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
 from pyro_ksd.kernels import ContiguousKernel
@@ -131,9 +131,10 @@ def tossed(count: int, seed: int) -> Sequences:
 
 def test_vectors_that_were_read_off_the_data_are_switched_one_channel_at_a_time() -> None:
     data = tossed(40, 0)
-    with pytest.warns(UserWarning, match="the views content-2, content-3, start, length are left out"):
+    with pytest.warns(UserWarning, match="switch one channel of a vector, and the views count channels"):
         check = ksd_check(coins, data, num_bootstrap=50, progress=False)
-    assert [str(name) for name in check["ksd"]["view"].values] == ["content-1"]
+    assert [str(name) for name in check["ksd"]["view"].values] == ["channels", "channels-2"]
+    assert check["ksd"].attrs["kind"] == "wild"
     assert check["ksd"].attrs["edits"] == "substitution"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -154,3 +155,17 @@ def test_level_with_vectors_that_were_read_off_the_data() -> None:
     rejected = int((p_values <= level).sum())
     print(f"\nvectors of the data, n = 40: {rejected} of {runs}, mean p {p_values.mean():.3f}")
     assert rejected <= binom.ppf(0.999, runs, level)
+
+
+@pytest.mark.filterwarnings("ignore:the .* vectors of the alphabet")
+def test_a_wrong_channel_is_found_and_named() -> None:
+    def wrong(sequences: Tensor, lengths: Tensor) -> None:
+        probs = torch.full((10,), 0.1).index_fill_(0, torch.tensor([7]), 0.4)
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(sequences.shape[1]):
+                with poutine.mask(mask=t < lengths):
+                    pyro.sample(f"y_{t}", dist.Bernoulli(probs).to_event(1), obs=sequences[:, t].float())
+
+    with pytest.warns(UserWarning, match="no probability to lengths"):
+        check = ksd_check(wrong, tossed(60, 1), num_bootstrap=200, progress=False)
+    assert "it makes 'channel 7' too large" in verdict(check)

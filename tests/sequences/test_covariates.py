@@ -30,7 +30,7 @@ def group(sequences: Sequences) -> list[int]:
     "passed",
     [
         torch.tensor([[1.5, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]),
-        np.arange(8.0).reshape(4, 2),
+        np.arange(8.0, dtype=np.float32).reshape(4, 2),
         [[1, 2], [3, 4], [5, 6], [7, 8]],
         [0.5, 1.5, 2.5, 3.5],
         torch.tensor([True, False, True, True]),
@@ -40,7 +40,8 @@ def test_one_tensor_stays_one(passed: Any) -> None:
     values = Covariates.of(passed, 4).values
     assert isinstance(values, Tensor)
     torch.testing.assert_close(values, torch.as_tensor(passed))
-    assert values.dtype == torch.as_tensor(passed).dtype
+    whole = not values.is_floating_point() and values.dtype != torch.bool
+    assert values.dtype == (torch.long if whole else torch.as_tensor(passed).dtype)
 
 
 @pytest.mark.parametrize("table", [dict, pandas.DataFrame])
@@ -49,7 +50,24 @@ def test_several_come_by_name(table: type) -> None:
     assert isinstance(values, dict)
     assert list(values) == ["group", "age"]
     assert values["group"].tolist() == [0, 1, 0, 2]
-    assert values["age"].dtype == torch.double
+    assert values["age"].dtype == torch.float  # as most networks have
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "uint16", "int64"])
+def test_whole_numbers_can_be_indices(dtype: str) -> None:
+    small = torch.tensor([1, 0, 0, 1], dtype=torch.int8)
+    values = Covariates.of({"a": np.array([0, 2, 1, 1], dtype), "b": small}, 4).values
+    assert isinstance(values, dict)
+    assert values["a"].dtype == values["b"].dtype == torch.long
+    assert torch.tensor([5.0, 6.0, 7.0])[values["a"]].tolist() == [5.0, 7.0, 6.0, 6.0]
+
+
+def test_categories_come_as_codes() -> None:
+    frame = pandas.DataFrame({"land": pandas.Categorical(["b", "a", "c", "a"]), "prompt": [[1, 2], [3], [4], [5, 6]]})
+    values = Covariates.of(frame, 4).values
+    assert isinstance(values, dict)
+    assert values["land"].tolist() == [1, 0, 2, 0]
+    assert values["prompt"].tolist() == [[1, 2], [3, -1], [4, -1], [5, 6]]
 
 
 def test_lists_of_different_lengths_are_filled() -> None:
@@ -72,13 +90,17 @@ def test_gradients_are_left_behind() -> None:
         ("abcd", "covariates: expected numbers, one row for each sequence, found 'abcd'"),
         (7, "covariates: expected numbers, one row for each sequence, found 7"),
         (None, "covariates: expected numbers, one row for each sequence, found None"),
+        ({"land": ["DE", "FR", "DE", "IT"]}, "covariates 'land': expected numbers, found 'DE'; for names, pass categ"),
+        ({"age": [1.0, 2.0, None, 3.0]}, "covariates 'age': expected numbers, found None"),
         (
-            {"land": ["DE", "FR", "DE", "IT"]},
-            "covariates 'land': expected numbers, found 'DE'; for names, pass their codes",
+            {"age": np.array([1.0, 2.0, np.nan, 3.0])},
+            "a number for each sequence, found NaN for sequence 2; fill",
         ),
+        (torch.tensor([[1.0, 2.0], [1.0, torch.nan], [0.0, 0.0], [0.0, 0.0]]), "found NaN for sequence 1"),
+        (torch.zeros(4, dtype=torch.cfloat), "expected real numbers, found torch.complex64 [4]"),
         (
-            pandas.DataFrame({"land": pandas.Categorical(list("abca"))}),
-            "covariates 'land': expected numbers, found 'a'",
+            pandas.DataFrame({"land": pandas.Categorical(["a", None, "b", "a"])}),
+            "covariates 'land': expected a category for each sequence, found none for sequence 1",
         ),
         ([[1.5], [2.0, 3.0], [1.0], [1.0]], "covariates: expected numbers of one shape"),
     ],

@@ -9,9 +9,10 @@ from example_models import walks
 
 from pyro_ksd.edits.neighborhoods import BeforeEnd, InsertionsDeletions, Neighborhood, Substitutions, zs
 from pyro_ksd.kernels import ContiguousKernel, LengthKernel, StartKernel
+from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import barker, mpf
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
-from pyro_ksd.stein.views import View, check_views, default_views
+from pyro_ksd.stein.views import View, channel, check_views, default_views, repeated_channel
 
 
 def test_all_but_the_length_share_one_operator() -> None:
@@ -53,3 +54,12 @@ def test_views_are_views(wrong: object) -> None:
     check_views(default_views())
     with pytest.raises(ValueError, match="views: expected a list of View objects, at least one, found "):
         check_views(wrong)
+
+
+def test_channels_are_counted() -> None:
+    rows = [torch.tensor([[0, 1, 2], [1, 1, 2]]), torch.tensor([[1, 0, 0]])]
+    data = Sequences.of(rows)
+    assert channel(data).tolist() == [[1.0, 2.0, 4.0], [1.0, 0.0, 0.0]]
+    assert repeated_channel(data).tolist() == [[0.0, 1.0, 4.0], [0.0, 0.0, 0.0]]
+    with pytest.raises(ValueError, match="expected symbols that are vectors, found single ones"):
+        channel(Sequences.of(["ab"]))

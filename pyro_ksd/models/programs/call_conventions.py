@@ -176,9 +176,8 @@ def _check_known(codes: Tensor, values: Tensor) -> None:
     if (codes < 0).any():
         row, position = (codes < 0).nonzero()[0].tolist()
         raise ValueError(
-            f"the program generated the vector {values[row, position].tolist()}, expected one of the alphabet, which "
-            "has only those of the data; state all vectors that it may generate: Sequences.of(data, alphabet=vectors), "
-            "or use bootstrap='wild'"
+            f"the program generated the vector {values[row, position].tolist()}, expected one of the alphabet; "
+            "state all vectors that it may generate, Sequences.of(data, alphabet=vectors), or use bootstrap='wild'"
         )
 
 
@@ -198,8 +197,8 @@ def convention_of(program: Callable[..., Any], *, with_covariates: bool = False)
     """The convention of a program, from the parameters that it has.
 
     A second parameter is that of the lengths, unless it has a default other than ``None``: then it is an option, as in
-    ``ising(x, beta=0.5)``, and keeps its default. Covariates are the third parameter, with the same exception, or the
-    one that is called ``covariates``.
+    ``ising(x, beta=0.5)``, and keeps its default. Covariates are the third parameter, if it has no default, or the one
+    that is called ``covariates``.
 
     :param with_covariates: whether the data have covariates; a program need not take them.
     :raises ValueError: if it takes no sequences, or more than sequences, lengths and covariates.
@@ -209,11 +208,11 @@ def convention_of(program: Callable[..., Any], *, with_covariates: bool = False)
     passed = [p for p in positional if p.name != "num_sequences"]
     named = [index for index, p in enumerate(passed) if p.name == COVARIATES]
     place = named[0] if named else 2
-    takes_covariates = 0 < place <= 2 and place < len(passed) and _is_passed(passed[place])
-    if takes_covariates and not with_covariates:
-        if passed[place].default is inspect.Parameter.empty:
-            raise _missing_covariates(passed, place)
-        takes_covariates = False
+    is_there = 0 < place <= 2 and place < len(passed)
+    is_required = is_there and passed[place].default is inspect.Parameter.empty
+    if is_required and not with_covariates:
+        raise _missing_covariates(passed, place)
+    takes_covariates = with_covariates and (is_required or (is_there and bool(named)))
     others = [p for index, p in enumerate(passed) if index != place]
     required = [p.name for p in others if p.default is p.empty]
     if len(others) == 1 or (len(others) > 1 and not _is_passed(others[1])):

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from pyro.nn import PyroModule
 
+from pyro_ksd.common.tensor_checks import shown
+
 _OURS = __name__.partition(".")[0]
 _SHAPES = re.compile(r"\s*Trace Shapes:")  # Pyro adds them to every error that passes a trace
 
@@ -57,8 +59,17 @@ def _called(arguments: Mapping[str, Any], alphabet_size: int) -> str:
     what = f"the codes 0..{alphabet_size - 1}" if tokens.ndim == 2 else f"the vectors ({tokens.dtype})"
     more = ", filled with -1 after the ends"
     if others:
-        more = f"{more if first == 'x' else ''}, and the {' and the '.join(others)}"
+        more = more if first == "x" else ""
+        more += ", and the lengths" if "lengths" in others else ""
+        more += f", and the covariates {_shapes(arguments['covariates'])}" if "covariates" in others else ""
     return f"it was called as program({', '.join(arguments)}) with {what} of the symbols, {list(tokens.shape)}{more}"
+
+
+def _shapes(covariates: Any) -> str:
+    """What covariates are, without their values."""
+    if isinstance(covariates, Mapping):
+        return "{" + ", ".join(f"{name!r}: {shown(column)}" for name, column in covariates.items()) + "}"
+    return shown(covariates)
 
 
 def _advice(

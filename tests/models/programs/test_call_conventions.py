@@ -166,7 +166,9 @@ def test_sequences_without_covariates_are_refused_where_the_program_takes_them()
     [
         (lambda sequences, lengths, covariates: None, TokensAndLengths, True),
         (lambda sequences, lengths, groups: None, TokensAndLengths, True),
-        (lambda sequences=None, lengths=None, groups=None, num_sequences=0: None, TokensAndLengths, True),
+        (lambda sequences, lengths, groups, num_sequences=0: None, TokensAndLengths, True),
+        (lambda sequences=None, lengths=None, covariates=None, num_sequences=0: None, TokensAndLengths, True),
+        (lambda sequences, lengths, temperature=None: None, TokensAndLengths, False),
         (lambda sequences, lengths, covariates=None, scale=2.0: None, TokensAndLengths, True),
         (lambda x, covariates: None, PaddedTokens, True),
         (lambda x=None, covariates=None, num_sequences=0: None, PaddedTokens, True),

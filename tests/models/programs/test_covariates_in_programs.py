@@ -461,7 +461,7 @@ def test_a_program_that_mixes_up_rows_is_refused() -> None:
 def test_a_program_that_needs_covariates_says_so() -> None:
     with pytest.raises(ValueError, match="expected data with covariates for the parameter 'covariates' of the program"):
         ksd_check(grouped, Sequences(DATA.tokens, DATA.lengths, SIZE), progress=False)
-    with pytest.raises(ValueError, match=r"the program failed with KeyError.*and the lengths and the covariates"):
+    with pytest.raises(ValueError, match=r"the program failed with KeyError.*and the lengths, and the covariates"):
         as_model(grouped, DATA.with_covariates({"other": GROUPS}))
 
 

@@ -42,7 +42,7 @@ def test_what_is_said() -> None:
     assert "program(x) with the codes 0..3 of the symbols, [2, 3], filled with -1 after the ends" in message(
         len, KeyError(), {"x": TOKENS}
     )
-    assert "with the codes 0..3 of the symbols, [2, 3], and the lengths and the covariates; run" in message(
+    assert "the symbols, [2, 3], and the lengths, and the covariates {'age': torch.int64 [2]}; run" in message(
         len, RuntimeError(), {**BOTH, "covariates": {"age": LENGTHS}}
     )
     assert (
