@@ -155,7 +155,7 @@ def ksd_check(
         rows = impossible.rows.tolist()
         sites = dict(zip(rows, ready.impossible_sites(sequences[rows]), strict=True))
     settings: dict[str, str | int | float] = {"seed": seed, "level": level, "edits": kinds_of_edits(chosen)}
-    if ready.ratio_error:
+    if ready.ratio_error is not None:
         settings["ratio_error"] = ready.ratio_error
     if posterior is not None:
         found = posterior_predictive(draws, possible, chosen, seed=seed, progress=progress)

@@ -127,9 +127,9 @@ class SequenceModel(ABC):
         return [""] * len(sequences)
 
     @property
-    def ratio_error(self) -> float:
-        """By how much log-ratios may be wrong because log-joints are estimates; 0 where they are exact."""
-        return 0.0
+    def ratio_error(self) -> float | None:
+        """By how much log-ratios may be wrong because log-joints are estimates; ``None`` where they are exact."""
+        return None
 
     def for_rows(self, begin: int) -> SequenceModel:
         """The model of the sequences from the row ``begin`` of the data on; the same for all rows by default."""

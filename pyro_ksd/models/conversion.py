@@ -117,14 +117,21 @@ def _converted(
 
 
 def checked_program(
-    program: Any, sequences: Sequences, parameters: Mapping[str, Tensor] | None, marginal: Marginal | None
+    program: Any,
+    sequences: Sequences,
+    parameters: Mapping[str, Tensor] | None,
+    marginal: Marginal | None,
+    *others: Mapping[str, Tensor],
 ) -> VectorizedProgram:
-    """A vectorized program, with its latents integrated out where the user says how, after the checks of it."""
+    """A vectorized program, with its latents integrated out where the user says how, after the checks of it.
+
+    :param others: other values of the parameters, for which the error of the integration is found, too.
+    """
     if marginal is None:
         plain = VectorizedProgram(program, sequences, parameters)
         check_program(plain, sequences)
         return plain
     integrated = MarginalProgram(program, sequences, parameters, marginal)
     check_program(integrated, sequences)
-    integrated.state_error(sequences)
+    integrated.state_error(sequences, [integrated.at(values) for values in others])
     return integrated

@@ -117,8 +117,8 @@ class AdaptedModel(SequenceModel):
             self._model.check_data(sequences)
 
     @property
-    def ratio_error(self) -> float:
-        return float(getattr(self._model, "ratio_error", 0.0))
+    def ratio_error(self) -> float | None:
+        return getattr(self._model, "ratio_error", None)
 
     def impossible_sites(self, sequences: Sequences) -> list[str]:
         if hasattr(self._model, "impossible_sites"):

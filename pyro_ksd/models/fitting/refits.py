@@ -90,6 +90,7 @@ class RefitSVI:
             pyro.clear_param_store()
             trace = poutine.trace(program).get_trace(*arguments)
             latent, enumerated, params = _fitted_sites(trace)
+            _refuse_local(trace, latent, len(data))
             _refuse_modules(params)
             guide: Any = self.guide(poutine.block(program, expose=latent)) if latent else _nothing
             elbo = TraceEnum_ELBO() if enumerated else Trace_ELBO()
@@ -107,6 +108,16 @@ def _fitted_sites(trace: poutine.Trace) -> tuple[list[str], list[str], list[str]
     enumerated = [name for name, site in unobserved if site["infer"].get("enumerate")]
     params = [name for name, site in trace.nodes.items() if site["type"] == "param"]
     return [name for name, _ in unobserved if name not in enumerated], enumerated, params
+
+
+def _refuse_local(trace: poutine.Trace, latent: list[str], size: int) -> None:
+    """Refuses latents that each sequence has: the best point of all of them together is no fit of the marginal."""
+    local = [name for name in latent if any(frame.size == size for frame in trace.nodes[name]["cond_indep_stack"])]
+    if local:
+        raise ValueError(
+            f"refit: found the latents {local[:3]} of each sequence, which RefitSVI does not integrate out; write a "
+            "function refit(model, data) that gives values of the other parameters"
+        )
 
 
 def _refuse_modules(params: list[str]) -> None:

@@ -35,6 +35,8 @@ from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
+_EXAMINED = 5  # draws, evenly spaced, for which the error of an integration over local latents is found
+
 
 class PosteriorModels:
     """The models that a program becomes under posterior draws of its global parameters.
@@ -93,7 +95,9 @@ class PosteriorModels:
                 UserWarning,
                 stacklevel=4,
             )
-        self._base = None if is_loop(program) else checked_program(program, data, self._point(0), marginal)
+        some = torch.linspace(0, len(self) - 1, min(_EXAMINED, len(self))).long().tolist()
+        others = [self._point(index) for index in some[1:]]
+        self._base = None if is_loop(program) else checked_program(program, data, self._point(0), marginal, *others)
         if self._base is not None and not self._base.can_draw:
             raise ValueError(
                 "posterior: expected a program that can generate the replicated data, found one without the "

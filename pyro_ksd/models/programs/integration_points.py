@@ -12,7 +12,9 @@ from torch import Tensor
 MOST_DIMENSIONS = 1024
 """How many local latent numbers a sequence may have."""
 
-_GRID = 2  # up to this many dimensions a grid is better than scattered points
+GRID_DIMENSIONS = 2
+"""Up to this many dimensions a grid is better than scattered points."""
+
 _TAIL = 6.5  # beyond this score a normal variable has the probability 1e-10
 
 
@@ -40,7 +42,7 @@ class IntegrationPoints:
         :param grows: whether longer sequences have more dimensions; then points are quasi-random, and the first
             dimensions are the same however many there are.
         """
-        if dimensions <= _GRID and not grows:
+        if dimensions <= GRID_DIMENSIONS and not grows:
             return _grid(dimensions, num_points)
         engine = torch.quasirandom.SobolEngine(MOST_DIMENSIONS, scramble=True, seed=seed)
         chances = engine.draw(num_points, dtype=torch.double)

@@ -9,10 +9,14 @@ from typing import Any
 
 import torch
 from pyro.poutine.messenger import Messenger
+from pyro.poutine.trace_struct import Trace
 from torch import Tensor
 
+from pyro_ksd.models.programs.exact_probabilities import exact_log_prob
 from pyro_ksd.models.programs.integration_points import MOST_DIMENSIONS
 from pyro_ksd.models.programs.normal_scores import value_at
+from pyro_ksd.models.programs.plate_layout import sample_sites
+from pyro_ksd.models.programs.site_scores import masked_log_prob
 
 ROW_DIM = "_pyro_ksd_row_dim"
 """Where a site that got its values at points notes the dimension of the rows, counted from the right."""
@@ -104,8 +108,8 @@ class AtPoints(Messenger):
             others = [known for known in self._dimensions.names if known != name]
             raise ValueError(
                 f"site {name!r}: found a local latent beside {others}, which are all that the program has for the "
-                "data; leave it out of the guide, or, if only longer sequences have it, pass "
-                "neighborhood=Substitutions()"
+                "data; leave it out of the guide if the program has no such site, or, if only longer sequences have "
+                "it, pass neighborhood=Substitutions()"
             )
         rows = points[torch.arange(count) % len(points)]
         scores = rows.reshape(count, *others, *fn.event_shape).movedim(0, depth + dim)
@@ -113,42 +117,53 @@ class AtPoints(Messenger):
         if value is None:
             raise ValueError(
                 f"site {name!r}: found a local latent of {type(fn).__name__}, expected a distribution with quantiles, "
-                "such as Normal, Gamma, Beta or Dirichlet; transform one of these, or let a guide propose the values: "
-                "Marginal(guide)"
+                "such as Normal, Gamma, Beta or Dirichlet; transform one of these"
             )
         return value
 
 
 class Proposed(Messenger):
-    """Gives the local latent sites of a program the values that a guide proposes.
+    """Gives the local latent sites of a program, or of a guide, certain values.
 
     :param values: by name.
-    :param plate: the name of the plate over the sequences.
+    :param plate: the name of the plate over the rows; ``None`` for any of the right size.
+    :param count: the number of rows.
     """
 
-    def __init__(self, values: Mapping[str, Tensor], plate: str) -> None:
+    def __init__(self, values: Mapping[str, Tensor], plate: str | None, count: int) -> None:
         super().__init__()
         self._values = values
         self._plate = plate
-        self._used: set[str] = set()
-
-    @property
-    def unused(self) -> list[str]:
-        """The names of the values that no site has asked for."""
-        return sorted(set(self._values) - self._used)
+        self._count = count
 
     def _pyro_sample(self, msg: Any) -> None:
-        name = msg["name"]
-        if local_frame(msg, self._plate, None) is None:
+        frame = local_frame(msg, self._plate, self._count)
+        if frame is None or msg["name"] not in self._values:
             return
-        if name not in self._values:
-            raise ValueError(
-                f"site {name!r}: found a local latent that the guide of Marginal(guide) does not propose, expected "
-                f"pyro.sample({name!r}, ...) in the guide; it proposes {sorted(self._values)}"
-            )
-        msg["value"] = self._values[name]
+        msg["value"] = self._values[msg["name"]]
         msg["is_observed"] = True
-        self._used.add(name)
+        msg["infer"] = {**msg["infer"], ROW_DIM: frame.dim}
+
+
+def local_values(trace: Trace) -> dict[str, tuple[Tensor, int]]:
+    """The values of the sites that got theirs from a messenger, and the dimension of the rows, by name."""
+    return {name: (site["value"], site["infer"][ROW_DIM]) for name, site in _given_sites(trace)}
+
+
+def local_log_prob(trace: Trace, count: int) -> Tensor:
+    """The log-probability of these values for each of ``count`` rows, double ``[N]``."""
+    total = torch.zeros(count, dtype=torch.double)
+    for _, site in _given_sites(trace):
+        possible = site["fn"].support.check(site["value"])
+        site["unscaled_log_prob"] = torch.where(possible, exact_log_prob(site["fn"], site["value"]), -torch.inf)
+        values = masked_log_prob(site).double()
+        others = [axis for axis in range(-values.ndim, 0) if axis != site["infer"][ROW_DIM]]
+        total = total + (values.sum(others) if others else values)
+    return total
+
+
+def _given_sites(trace: Trace) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, site) for name, site in sample_sites(trace) if ROW_DIM in site["infer"]]
 
 
 def local_frame(site: Mapping[str, Any], plate: str | None, count: int | None) -> Any:

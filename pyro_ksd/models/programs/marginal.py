@@ -3,34 +3,45 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from pyro import poutine
+from pyro.poutine.messenger import Messenger
+from pyro.poutine.trace_struct import Trace
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import EVALUATED_SEQUENCES, in_chunks
 from pyro_ksd.common.option_checks import check_number, found
-from pyro_ksd.edits.neighborhoods import Substitutions
+from pyro_ksd.edits.neighborhoods import Neighborhood, Substitutions, zs
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.edits.symbol_relations import RandomReplacements
 from pyro_ksd.models.programs.call_conventions import Rows
-from pyro_ksd.models.programs.exact_probabilities import exact_log_prob
 from pyro_ksd.models.programs.global_sites import bind
-from pyro_ksd.models.programs.integration_points import MOST_DIMENSIONS, IntegrationPoints
-from pyro_ksd.models.programs.local_latents import ROW_DIM, AtPoints, LocalDimensions, Proposed
-from pyro_ksd.models.programs.plate_layout import sample_sites
+from pyro_ksd.models.programs.integration_points import GRID_DIMENSIONS, MOST_DIMENSIONS, IntegrationPoints
+from pyro_ksd.models.programs.local_latents import (
+    AtPoints,
+    LocalDimensions,
+    Proposed,
+    local_log_prob,
+    local_values,
+)
 from pyro_ksd.models.programs.program_errors import is_ours
 from pyro_ksd.models.programs.repeatability import InitialParams
-from pyro_ksd.models.programs.session_state import isolated
-from pyro_ksd.models.programs.site_scores import masked_log_prob
+from pyro_ksd.models.programs.session_state import isolated, unvalidated
 from pyro_ksd.models.programs.vectorized import VectorizedProgram, enough_rows
 from pyro_ksd.sequences.container import Sequences
 
+_DEFAULT_POINTS = {1: 64, 2: 400}  # by the number of latent numbers, for each component of the proposal
+_MANY_POINTS = 512
 _LARGEST_ERROR = 0.5  # of a log-ratio, beyond which a check would be of another model
 _COMPARED = 20  # sequences, and edits of each, on which the error is found
+_SYMBOLS = 8  # replacements of a symbol there, and symbols that come and go
 _MEDIANS = torch.zeros(1, MOST_DIMENSIONS, dtype=torch.double)
 
 
@@ -44,28 +55,31 @@ class Marginal:
 
     with the same normal scores :math:`\epsilon_k` and weights :math:`w_k` for all sequences. So :math:`\hat p` is a
     model like any other, and its ratios between a sequence and its edits are smooth. The points are a grid for one or
-    two latent numbers, and quasi-random for more. A warning states how much log-ratios change with
-    other points.
+    two latent numbers, and quasi-random for more. A warning states how much log-ratios change with other points.
 
-    :param guide: proposes the latents, :math:`q(z \mid x)`: a Pyro guide with the arguments of the program, for any
-        number of sequences, such as the encoder of a VAE. Left out, they are proposed by the program's own prior,
-        :math:`q(z \mid x) = p(z)`, which needs many points where a sequence says much about its latents.
+    :param guide: proposes the latents: a Pyro guide with the arguments of the program, for any number of sequences,
+        such as the encoder of a VAE. Half of the points come from it and half from the program's prior,
+        :math:`q = (q_{guide} + p_{prior}) / 2`, so that a guide that is too narrow does no harm (Owen and Zhou, 2000,
+        *Safe and effective importance sampling*). Left out, all come from the prior, which needs many points where a
+        sequence says much about its latents.
     :param num_points: :math:`K`, at most; a grid has the same number along each dimension. The program runs on so many
-        copies of every sequence.
+        copies of every sequence. Left out, 64 for one latent number, 400 for two, 512 for more, and twice as many with
+        a guide.
 
     >>> Marginal(num_points=32)
     Marginal(guide=None, num_points=32)
     """
 
     guide: Callable[..., Any] | None = None
-    num_points: int = 64
+    num_points: int | None = None
 
     def __post_init__(self) -> None:
         if self.guide is not None and (not callable(self.guide) or isinstance(self.guide, type)):
             raise ValueError(
                 f"guide: expected a Pyro guide with the arguments of the program, or None, found {found(self.guide)}"
             )
-        check_number("num_points", self.num_points, least=2)
+        if self.num_points is not None:
+            check_number("num_points", self.num_points, least=4)
 
 
 class MarginalProgram(VectorizedProgram):
@@ -85,10 +99,9 @@ class MarginalProgram(VectorizedProgram):
         marginal: Marginal,
     ) -> None:
         self._guide = None if marginal.guide is None else bind(marginal.guide, {}, InitialParams())
-        self._num_points = marginal.num_points
         self._dimensions = LocalDimensions()
         self._plate: str | None = None
-        self._ratio_error = 0.0
+        self._ratio_error: float | None = None
         super().__init__(program, example, parameters)
         self._plate = self._layout.plate
         with isolated(validate=False):
@@ -99,37 +112,52 @@ class MarginalProgram(VectorizedProgram):
                 "leave out marginal="
             )
         self._grows = self._longer_has_more()
+        components = 1 if self._guide is None else 2
+        total = marginal.num_points or components * _DEFAULT_POINTS.get(len(self._dimensions), _MANY_POINTS)
+        self._each = total // components
         self._points = self._points_for(seed=0)
 
     @property
-    def ratio_error(self) -> float:
+    def ratio_error(self) -> float | None:
         return self._ratio_error
 
-    def state_error(self, data: Sequences) -> None:
+    def state_error(self, data: Sequences, others: Sequence[MarginalProgram] = ()) -> None:
         """Finds how much log-ratios change with other points, and warns of it.
 
+        :param others: the same program with other values of its parameters, of which the largest error counts.
         :raises ValueError: if it is so much that a check would be of another model.
         """
-        other = copy(self)
-        other._points = self._points_for(seed=1)
-        with torch.no_grad():
-            few = data[torch.linspace(0, len(data) - 1, min(_COMPARED, len(data))).long()]
-            few = few[self.log_joint(few) > -torch.inf]
-            edits = Substitutions().edits(few)
-            chosen = torch.randperm(len(edits), generator=torch.Generator().manual_seed(0))[: _COMPARED * len(few)]
-            some = edits.select(chosen.sort().values)
-            change = (self.log_ratio(few, some) - other.log_ratio(few, some)).abs()
-        change = change[change.isfinite()]
-        self._ratio_error = float(change.max()) if len(change) else 0.0
+        changes = torch.cat([one._changes(data) for one in (self, *others)])
+        if not len(changes):
+            return
+        self._ratio_error = float(changes.max())
         names = ", ".join(map(repr, self._dimensions.names[:3])) + (", ..." if len(self._dimensions.names) > 3 else "")
         said = (
-            f"the latents {names} are integrated out with {len(self._points)} points, so log-joints are estimates: "
-            f"with other points the log-ratios of {len(change)} edits change by up to {self._ratio_error:.2g}"
+            f"the latents {names} are integrated out with {len(self._points)} points"
+            f"{'' if self._guide is None else ' of the prior and as many of the guide'}, so log-joints are estimates: "
+            f"with other points the log-ratios of {len(changes)} edits change by up to {self._ratio_error:.2g}"
         )
-        advice = "raise num_points in Marginal(...), or pass a guide that proposes the latents: Marginal(guide)"
+        advice = "raise num_points in Marginal(...), or pass a guide that proposes the latents well: Marginal(guide)"
         if self._ratio_error > _LARGEST_ERROR:
             raise ValueError(f"marginal: {said}, expected at most {_LARGEST_ERROR}; {advice}")
         warnings.warn(f"{said}; for a smaller error {advice}", UserWarning, stacklevel=5)
+
+    def _changes(self, data: Sequences) -> Tensor:
+        """How much the log-ratios of some edits change with other points, ``[E]``; infinite where one is no number."""
+        other = copy(self)
+        other._points = self._points_for(seed=1)
+        few = data[torch.linspace(0, len(data) - 1, min(_COMPARED, len(data))).long()]
+        few = few[self.log_joint(few) > -torch.inf]
+        try:
+            return self._changes_around(few, _some_edits(few, lengths=True), other)
+        except ValueError:  # some programs take no sequences that are longer than the data
+            return self._changes_around(few, _some_edits(few, lengths=False), other)
+
+    def _changes_around(self, sequences: Sequences, edits: Edits, other: MarginalProgram) -> Tensor:
+        with torch.no_grad():
+            own, theirs = (model.log_ratio(sequences, edits) for model in (self, other))
+        counted = ~((own == -torch.inf) & (theirs == -torch.inf))
+        return (own - theirs)[counted].abs().nan_to_num(torch.inf)
 
     @property
     def _looked_at(self) -> Callable[..., Any]:
@@ -146,7 +174,8 @@ class MarginalProgram(VectorizedProgram):
 
     def _points_for(self, seed: int) -> IntegrationPoints:
         """The points, or, with another seed, others that are as good or better."""
-        count = self._num_points if self._grows or len(self._dimensions) > 2 or seed == 0 else 2 * self._num_points
+        is_grid = len(self._dimensions) <= GRID_DIMENSIONS and not self._grows
+        count = 2 * self._each if is_grid and seed else self._each
         return IntegrationPoints.of(len(self._dimensions), count, seed, grows=self._grows)
 
     def _longer_has_more(self) -> bool:
@@ -164,36 +193,67 @@ class MarginalProgram(VectorizedProgram):
 
     def _score(self, program: Callable[..., Any], rows: Rows) -> Tensor:
         """The log-marginals ``[N]`` under a bound program, a bounded number of copies at a time."""
-        together = max(1, EVALUATED_SEQUENCES // len(self._points))
+        integrated = self._from_prior if self._guide is None else self._from_both
+        together = max(1, EVALUATED_SEQUENCES // (2 * len(self._points)))
         index = torch.arange(len(rows.lengths))
-        return torch.cat([self._integrated(program, rows.take(part)) for part in in_chunks(index, together)])
+        return torch.cat([integrated(program, rows.take(part)) for part in in_chunks(index, together)])
 
-    def _integrated(self, program: Callable[..., Any], rows: Rows) -> Tensor:
-        """The log-marginals ``[N]`` of some rows, of which each is copied for every point."""
-        index = torch.arange(len(rows.lengths)).repeat_interleave(len(self._points))
-        copies = enough_rows(rows.take(index))
-        plate = self._layout.plate
-        if self._guide is None:
-            at_points = AtPoints(self._points.scores, self._dimensions, plate=plate, as_proposal=True)
-            total = super()._score(at_points(program), copies)
-        else:
-            values, log_proposal = self._proposed(self._guide, copies)
-            proposed = Proposed(values, plate)
-            total = super()._score(proposed(program), copies) - log_proposal
-            if proposed.unused:
+    def _from_prior(self, program: Callable[..., Any], rows: Rows) -> Tensor:
+        """The log-marginals ``[N]`` by points of the prior: a copy of each row for every point."""
+        size = len(self._points)
+        copies = _copied(rows, size)
+        at_points = AtPoints(self._points.scores, self._dimensions, plate=self._plate, as_proposal=True)
+        total = super()._score(at_points(program), copies)[: size * len(rows.lengths)]
+        return (total.view(-1, size) + self._points.log_weights).logsumexp(1)
+
+    def _from_both(self, program: Callable[..., Any], rows: Rows) -> Tensor:
+        """The log-marginals ``[N]`` by points of the guide and of the prior, two copies of each row for every point."""
+        size = len(self._points)
+        copies = _copied(rows, 2 * size)
+        count = len(copies.lengths)
+        values = self._mixed_values(program, copies)
+        trace = self._trace(Proposed(values, self._plate, count)(program), copies)
+        log_joint = self._total(trace, count)
+        log_prior = local_log_prob(trace, count)
+        log_guide = local_log_prob(self._guide_trace(Proposed(values, None, count), copies), count)
+        log_proposal = torch.logaddexp(log_prior, log_guide) - math.log(2)
+        total = (log_joint - log_proposal)[: 2 * size * len(rows.lengths)]
+        weights = torch.cat([self._points.log_weights] * 2) - math.log(2)
+        return (total.view(-1, 2 * size) + weights).logsumexp(1)
+
+    def _mixed_values(self, program: Callable[..., Any], copies: Rows) -> dict[str, Tensor]:
+        """Values of the latents by name: for each row, ``K`` copies from the guide and ``K`` from the prior."""
+        size = len(self._points)
+        count = len(copies.lengths)
+        scores = self._points.scores
+        at_points = AtPoints(scores, self._dimensions, plate=self._plate, as_proposal=True)
+        own = local_values(self._trace(at_points(program), copies))
+        at_points = AtPoints(scores, self._dimensions, plate=None, count=count, as_proposal=True)
+        guided = local_values(self._guide_trace(at_points, copies))
+        if set(own) != set(guided):
+            raise ValueError(
+                f"marginal: expected a guide that proposes the latents {sorted(own)} of the program, each inside a "
+                f"plate over the sequences, for any number of them, as an encoder does; found {sorted(guided)}. An "
+                "automatic guide such as AutoNormal has parameters for the sequences of its training only"
+            )
+        by_guide = torch.arange(count) // size % 2 == 0
+        values = {}
+        for name, (value, dim) in own.items():
+            other, _ = guided[name]
+            if other.shape != value.shape:
                 raise ValueError(
-                    f"marginal: found the sites {proposed.unused} in the guide, expected local latents of the program, "
-                    f"{self._dimensions.names}; leave them out of the guide"
+                    f"marginal: site {name!r}: found values of shape {list(other.shape)} in the guide, expected "
+                    f"{list(value.shape)}; if the latent depends on an enumerated state, leave out the guide"
                 )
-        terms = total[: len(index)].view(-1, len(self._points)) + self._points.log_weights
-        return terms.logsumexp(1)
+            chosen = by_guide.view(-1, *[1] * (-1 - dim))
+            values[name] = torch.where(chosen, other.to(value.dtype), value)
+        return values
 
-    def _proposed(self, guide: Callable[..., Any], rows: Rows) -> tuple[dict[str, Tensor], Tensor]:
-        """What the guide proposes for each row, by name, and the log-probabilities of it, double ``[N]``."""
-        count = len(rows.lengths)
-        at_points = AtPoints(self._points.scores, self._dimensions, plate=None, count=count, as_proposal=False)
+    def _guide_trace(self, messenger: Messenger, rows: Rows) -> Trace:
+        """A run of the guide, with values for its sites from a messenger."""
         try:
-            trace = poutine.trace(at_points(guide)).get_trace(*self._arguments(rows).values())
+            with unvalidated():  # values of the prior may be outside of what the guide proposes
+                return poutine.trace(messenger(self._guide)).get_trace(*self._arguments(rows).values())
         except Exception as error:
             if is_ours(error):
                 raise
@@ -202,15 +262,21 @@ class MarginalProgram(VectorizedProgram):
                 "marginal: expected a guide that runs with the arguments of the program, for any number of sequences, "
                 f"found that it fails with {type(error).__name__}: {first_line}"
             ) from error
-        values = {}
-        total = torch.zeros(count, dtype=torch.double)
-        for name, site in sample_sites(trace):
-            dim = site["infer"].get(ROW_DIM)
-            if dim is None:
-                continue
-            values[name] = site["value"]
-            site["unscaled_log_prob"] = exact_log_prob(site["fn"], site["value"])
-            log_prob = masked_log_prob(site).double()
-            others = [axis for axis in range(-log_prob.ndim, 0) if axis != dim]
-            total = total + (log_prob.sum(others) if others else log_prob)
-        return values, total
+
+
+def _copied(rows: Rows, size: int) -> Rows:
+    """Each row ``size`` times, one copy after the other."""
+    return enough_rows(rows.take(torch.arange(len(rows.lengths)).repeat_interleave(size)))
+
+
+def _some_edits(sequences: Sequences, *, lengths: bool) -> Edits:
+    """Some edits around sequences, at random but always the same ones.
+
+    :param lengths: whether insertions and deletions are among them.
+    """
+    few = sequences.symbols[:_SYMBOLS]
+    relation = RandomReplacements(_SYMBOLS)
+    around: Neighborhood = zs(symbols=relation, insertable=few) if lengths else Substitutions(symbols=relation)
+    edits = around.edits(sequences)
+    chosen = torch.randperm(len(edits), generator=torch.Generator().manual_seed(0))[: _COMPARED * len(sequences)]
+    return edits.select(chosen.sort().values)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import torch
 from pyro import poutine
@@ -130,7 +130,7 @@ class VectorizedProgram(ChunkedModel):
                     raise error from None
         return checked_point(parameters, sites, self._program, arguments)
 
-    def at(self, values: Mapping[str, Tensor]) -> VectorizedProgram:
+    def at(self, values: Mapping[str, Tensor]) -> Self:
         """The same program with other values of its global parameters.
 
         :param values: of the same names and shapes as those that the program was made with, or some of them.
@@ -342,14 +342,15 @@ class VectorizedProgram(ChunkedModel):
     def _score(self, program: Callable[..., Any], rows: Rows) -> Tensor:
         """The log-joints ``[N]`` under a bound program."""
         enough = enough_rows(rows)
-        trace = self._trace(program, enough)
+        return self._total(self._trace(program, enough), len(enough.lengths))[: len(rows.lengths)]
+
+    def _total(self, trace: Trace, count: int) -> Tensor:
+        """The log-joints ``[N]`` of all ``count`` rows of a run."""
         sites = _inside(trace, self._layout)
         score_sites(sites)
         if self._enumerated:
-            total = summed_over_states(trace, sites, self._layout.plate)
-        else:
-            total = summed_over_sites(sites, self._layout.dim, len(enough.lengths))
-        return total[: len(rows.lengths)]
+            return summed_over_states(trace, sites, self._layout.plate)
+        return summed_over_sites(sites, self._layout.dim, count)
 
 
 def _not_empty(sequences: Sequences) -> Sequences:

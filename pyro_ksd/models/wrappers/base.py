@@ -71,7 +71,7 @@ class ModelWrapper(SequenceModel):
         self.model.check_data(sequences)
 
     @property
-    def ratio_error(self) -> float:
+    def ratio_error(self) -> float | None:
         return self.model.ratio_error
 
     def impossible_sites(self, sequences: Sequences) -> list[str]:

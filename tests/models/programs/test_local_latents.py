@@ -10,9 +10,8 @@ import pyro.distributions as dist
 import pytest
 import torch
 from pyro import poutine
-from torch import Tensor
 
-from pyro_ksd.models.programs.local_latents import AtPoints, LocalDimensions, Proposed
+from pyro_ksd.models.programs.local_latents import AtPoints, LocalDimensions, Proposed, local_log_prob, local_values
 
 SCORES = torch.tensor([[0.0, 1.0, 2.0, 3.0], [10.0, 11.0, 12.0, 13.0]]).double()
 
@@ -108,15 +107,27 @@ def test_proposed_values() -> None:
     def program() -> None:
         with pyro.plate("rows", 2):
             pyro.sample("a", standard())
-
-    def run(values: dict[str, Tensor]) -> tuple[poutine.Trace, list[str]]:
-        proposed = Proposed(values, "rows")
-        return poutine.trace(proposed(program)).get_trace(), proposed.unused
+            pyro.sample("other", standard())
 
     value = torch.tensor([4.0, 5.0]).double()
-    trace, unused = run({"a": value, "b": value})
-    assert trace.nodes["a"]["value"] is value
-    assert trace.nodes["a"]["mask"] is None
-    assert unused == ["b"]
-    with pytest.raises(ValueError, match=r"site 'a': found a local latent that the guide.*it proposes \['b'\]"):
-        run({"b": value})
+    for plate in ("rows", None):
+        trace = poutine.trace(Proposed({"a": value}, plate, 2)(program)).get_trace()
+        assert trace.nodes["a"]["value"] is value
+        assert trace.nodes["a"]["mask"] is None
+        assert not trace.nodes["other"]["is_observed"]
+        assert local_values(trace) == {"a": (value, -1)}
+        expected = dist.Normal(0.0, 1.0).log_prob(value)
+        torch.testing.assert_close(local_log_prob(trace, 2), expected)
+
+
+def test_log_probabilities_are_masked_and_summed_for_each_row() -> None:
+    def program() -> None:
+        with pyro.plate("rows", 2, dim=-2), pyro.plate("tones", 3, dim=-1):
+            with poutine.mask(mask=torch.tensor([[True], [False]])):
+                pyro.sample("a", standard())
+            pyro.sample("b", standard())
+
+    values = {"a": torch.ones(2, 3).double(), "b": 2 * torch.ones(2, 3).double()}
+    trace = poutine.trace(Proposed(values, "rows", 2)(program)).get_trace()
+    one, two = (3 * float(dist.Normal(0.0, 1.0).log_prob(torch.tensor(z))) for z in (1.0, 2.0))
+    assert local_log_prob(trace, 2).tolist() == pytest.approx([one + two, two])
