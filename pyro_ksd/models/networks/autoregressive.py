@@ -18,7 +18,7 @@ from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood
 from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
 from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import cumulative, pick
-from pyro_ksd.models.networks.prompts import Prompts, checked_prompt
+from pyro_ksd.models.networks.prompts import Prompts, checked_prompt, has_prompts
 from pyro_ksd.models.programs.program_errors import is_ours
 from pyro_ksd.models.programs.session_state import as_a_model
 from pyro_ksd.models.wrappers.ended import ends_once
@@ -170,6 +170,11 @@ class AutoregressiveModel(ChunkedModel):
         :raises ValueError: naming those that have not.
         """
         self._prompts(sequences)
+        if self._prompt is not None and has_prompts(sequences.covariates):
+            raise ValueError(
+                f"prompt: found prompts among the covariates, but the model has one for all, {self._prompt.tolist()}, "
+                "and would ignore them; leave out prompt=, or the covariate 'prompt'"
+            )
         other = (~self.has_ended(sequences)).nonzero().squeeze(1)
         if len(other):
             row = int(other[0])

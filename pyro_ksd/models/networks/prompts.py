@@ -100,6 +100,11 @@ class Prompts:
         return values.gather(1, places[..., None].expand(-1, -1, values.shape[2]))
 
 
+def has_prompts(covariates: Covariates | None) -> bool:
+    """Whether there are prompts among covariates that have names."""
+    return covariates is not None and not isinstance(covariates.table, Tensor) and PROMPT in covariates.table
+
+
 def checked_prompt(prompt: Sequence[int] | Tensor) -> Tensor:
     """The prompt of all sequences, long ``[P]``.
 

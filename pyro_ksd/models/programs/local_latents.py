@@ -146,8 +146,8 @@ class Proposed(Messenger):
 
 
 def local_values(trace: Trace) -> dict[str, tuple[Tensor, int]]:
-    """The values of the sites that got theirs from a messenger, and the dimension of the rows, by name."""
-    return {name: (site["value"], site["infer"][ROW_DIM]) for name, site in _given_sites(trace)}
+    """The values of the sites that got theirs from a messenger, and the dimension of the rows in them, by name."""
+    return {name: (site["value"], site["infer"][ROW_DIM] - site["fn"].event_dim) for name, site in _given_sites(trace)}
 
 
 def local_log_prob(trace: Trace, count: int) -> Tensor:

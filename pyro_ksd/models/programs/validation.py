@@ -64,8 +64,9 @@ def _refilled(rows: Rows, alphabet_size: int, columns: int) -> Rows:
 
 _MATES = (
     "the program's log-joint of a sequence changes with the other sequences of the batch, from {0:.6g} to {1:.6g}; "
-    "expected one value for each sequence: a factor must not be summed over the batch, and the first dimension of "
-    "sequences [N, T] must stay that of the plate"
+    "expected one value for each sequence: a factor must not be summed over the batch, covariates must not be "
+    "standardized in the program (use constants), and the first dimension of sequences [N, T] must stay that of the "
+    "plate"
 )
 _WIDTH = (
     "the program's log-joint of a sequence changes with the padding after its end, from {0:.6g} to {1:.6g}; "

@@ -132,6 +132,12 @@ def test_one_prompt_ignores_covariates() -> None:
     assert same.draw_given(DATA.covariates, torch.Generator().manual_seed(0)).covariates is DATA.covariates
 
 
+def test_prompts_that_would_be_ignored_are_refused() -> None:
+    data = prompted(ROWS, {"prompt": [[1], [2], [1], [1], [1]]})
+    with pytest.raises(ValueError, match=r"prompts among the covariates, but the model has one for all, \[4, 1\]"):
+        ksd_check(model([4, 1]), data, progress=False)
+
+
 def test_prompts_with_their_sequences() -> None:
     prompts = Prompts.of(Covariates.of(PROMPTS[:3], 3))
     tokens = torch.tensor([[7, 8], [7, 8], [7, 8]])

@@ -130,6 +130,13 @@ def test_two_latents_against_quadrature() -> None:
         density = torch.outer(*[(-(z**2) / 2).exp()] * 2) * shares[..., x].prod(-1)
         return math.log(float(density.sum()) * (16 / 400) ** 2 / (2 * math.pi)) + log_length(x)
 
+    def guide(sequences: Any, lengths: Any) -> None:
+        inside = torch.arange(sequences.shape[1]) < lengths[:, None]
+        with pyro.plate("sequences", len(lengths)):
+            sums = [(weights[sequences] * inside).sum(1) for weights in (TASTE, OTHER)]
+            pyro.sample("z", dist.Normal(torch.stack(sums, 1) / (2 + lengths[:, None]), 0.9).to_event(1))
+
+    assert_ratios(as_model(program, DATA, marginal=Marginal(guide, num_points=2 * 24**2)), truth, 1e-3)
     assert_ratios(as_model(program, DATA, marginal=Marginal(num_points=32**2)), truth, 1e-3)
     assert_ratios(as_model(program, DATA, marginal=Marginal(num_points=64**2)), truth, 1e-6)
 
