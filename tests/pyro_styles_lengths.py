@@ -246,7 +246,7 @@ STYLES = {
         position_weights(MOTIF.flip(0)),
         FIXED,
         given_lengths=True,
-        warning="gives no probability to lengths",
+        warning="cannot score sequences that are longer or shorter",
     ),
     "position weights as an event": Style(
         position_weights_as_event(MOTIF),
