@@ -253,7 +253,7 @@ STYLES = {
         position_weights_as_event(MOTIF.flip(0)),
         FIXED,
         given_lengths=True,
-        warning="gives no probability to lengths",
+        warning="cannot score sequences that are longer or shorter",
     ),
     "full stop": Style(full_stop(MOVES), full_stop(OTHER), Walk(full_stop_step, lambda last: float(last == 2)), end=2),
     "forbidden moves": Style(
