@@ -27,7 +27,7 @@ def demo_check() -> xr.DataTree:
     drawn = random_walk(hold=0.2).draw(60, torch.Generator().manual_seed(0))
     data = Sequences(drawn.tokens, drawn.lengths, tuple("abcdefgh"))
     print("Model: a random walk on a ring of 8 places, a to h, that always moves.")
-    print("Data:  60 walks that hold their place in one step of five, for instance", *data.to_lists()[0])
+    print("Data:  60 walks that stay where they are in one step of five, for instance", *data.to_lists()[0])
     return ksd_check(model, data)
 
 
