@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from pyro.distributions.torch_distribution import MaskedDistribution
 from pyro.poutine.messenger import Messenger
 from pyro.poutine.trace_struct import Trace
 from torch import Tensor
 
-from pyro_ksd.models.programs.exact_probabilities import exact_log_prob
+from pyro_ksd.models.programs.exact_probabilities import exact_log_prob, own_mask
 from pyro_ksd.models.programs.integration_points import MOST_DIMENSIONS
 from pyro_ksd.models.programs.normal_scores import value_at
 from pyro_ksd.models.programs.plate_layout import sample_sites
-from pyro_ksd.models.programs.site_scores import masked_log_prob
 
 ROW_DIM = "_pyro_ksd_row_dim"
 """Where a site that got its values at points notes the dimension of the rows, counted from the right."""
@@ -113,7 +113,10 @@ class AtPoints(Messenger):
             )
         rows = points[torch.arange(count) % len(points)]
         scores = rows.reshape(count, *others, *fn.event_shape).movedim(0, depth + dim)
-        value = value_at(fn, scores.expand(*fn.batch_shape, *fn.event_shape))
+        try:
+            value = value_at(fn, scores.expand(*fn.batch_shape, *fn.event_shape))
+        except RuntimeError:  # some transformations have fewer numbers than their result
+            value = None
         if value is None:
             raise ValueError(
                 f"site {name!r}: found a local latent of {type(fn).__name__}, expected a distribution with quantiles, "
@@ -150,16 +153,40 @@ def local_values(trace: Trace) -> dict[str, tuple[Tensor, int]]:
     return {name: (site["value"], site["infer"][ROW_DIM] - site["fn"].event_dim) for name, site in _given_sites(trace)}
 
 
-def local_log_prob(trace: Trace, count: int) -> Tensor:
-    """The log-probability of these values for each of ``count`` rows, double ``[N]``."""
+def local_log_prob(trace: Trace, count: int, masks: Mapping[str, Tensor]) -> Tensor:
+    """The log-probability of these values for each of ``count`` rows, double ``[N]``.
+
+    :param masks: where each site counts, whatever masks it has itself: a guide must count where its program does.
+    """
     total = torch.zeros(count, dtype=torch.double)
-    for _, site in _given_sites(trace):
-        possible = site["fn"].support.check(site["value"])
-        site["unscaled_log_prob"] = torch.where(possible, exact_log_prob(site["fn"], site["value"]), -torch.inf)
-        values = masked_log_prob(site).double()
+    for name, site in _given_sites(trace):
+        fn = site["fn"]
+        while isinstance(fn, MaskedDistribution):
+            fn = fn.base_dist
+        possible = fn.support.check(site["value"])
+        scores = torch.where(possible, exact_log_prob(fn, site["value"]), -torch.inf)
+        values = torch.where(masks[name], scores, 0.0).double()
         others = [axis for axis in range(-values.ndim, 0) if axis != site["infer"][ROW_DIM]]
         total = total + (values.sum(others) if others else values)
     return total
+
+
+def local_masks(trace: Trace) -> dict[str, Tensor]:
+    """Where the sites that got their values from a messenger count, by name."""
+    return {
+        name: torch.as_tensor(True if site["mask"] is None else site["mask"]) & torch.as_tensor(own_mask(site["fn"]))
+        for name, site in _given_sites(trace)
+    }
+
+
+def impossible_rows(trace: Trace, values: Mapping[str, Tensor], count: int) -> Tensor:
+    """Which of ``count`` rows have values outside of the supports of the sites of a run, boolean ``[N]``."""
+    found = torch.zeros(count, dtype=torch.bool)
+    for name, site in _given_sites(trace):
+        outside = ~site["fn"].support.check(values[name])
+        others = [axis for axis in range(-outside.ndim, 0) if axis != site["infer"][ROW_DIM]]
+        found = found | (outside.any(others) if others else outside)
+    return found
 
 
 def _given_sites(trace: Trace) -> list[tuple[str, dict[str, Any]]]:

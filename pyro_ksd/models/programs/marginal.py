@@ -28,7 +28,9 @@ from pyro_ksd.models.programs.local_latents import (
     AtPoints,
     LocalDimensions,
     Proposed,
+    impossible_rows,
     local_log_prob,
+    local_masks,
     local_values,
 )
 from pyro_ksd.models.programs.program_errors import is_ours
@@ -211,23 +213,30 @@ class MarginalProgram(VectorizedProgram):
         size = len(self._points)
         copies = _copied(rows, 2 * size)
         count = len(copies.lengths)
-        values = self._mixed_values(program, copies)
+        values, possible = self._mixed_values(program, copies)
         trace = self._trace(Proposed(values, self._plate, count)(program), copies)
         log_joint = self._total(trace, count)
-        log_prior = local_log_prob(trace, count)
-        log_guide = local_log_prob(self._guide_trace(Proposed(values, None, count), copies), count)
+        masks = local_masks(trace)
+        log_prior = local_log_prob(trace, count, masks)
+        log_guide = local_log_prob(self._guide_trace(Proposed(values, None, count), copies), count, masks)
         log_proposal = torch.logaddexp(log_prior, log_guide) - math.log(2)
-        total = (log_joint - log_proposal)[: 2 * size * len(rows.lengths)]
+        terms = torch.where(possible, log_joint - log_proposal, -torch.inf)
+        total = terms[: 2 * size * len(rows.lengths)]
         weights = torch.cat([self._points.log_weights] * 2) - math.log(2)
         return (total.view(-1, 2 * size) + weights).logsumexp(1)
 
-    def _mixed_values(self, program: Callable[..., Any], copies: Rows) -> dict[str, Tensor]:
-        """Values of the latents by name: for each row, ``K`` copies from the guide and ``K`` from the prior."""
+    def _mixed_values(self, program: Callable[..., Any], copies: Rows) -> tuple[dict[str, Tensor], Tensor]:
+        """Values of the latents by name: for each row, ``K`` copies from the guide and ``K`` from the prior.
+
+        :returns: the values, and which copies are possible, boolean ``[N]``. Where a guide proposes what the program
+            calls impossible, there are values of the prior instead, which do not count.
+        """
         size = len(self._points)
         count = len(copies.lengths)
         scores = self._points.scores
         at_points = AtPoints(scores, self._dimensions, plate=self._plate, as_proposal=True)
-        own = local_values(self._trace(at_points(program), copies))
+        trace = self._trace(at_points(program), copies)
+        own = local_values(trace)
         at_points = AtPoints(scores, self._dimensions, plate=None, count=count, as_proposal=True)
         guided = local_values(self._guide_trace(at_points, copies))
         if set(own) != set(guided):
@@ -236,18 +245,20 @@ class MarginalProgram(VectorizedProgram):
                 f"plate over the sequences, for any number of them, as an encoder does; found {sorted(guided)}. An "
                 "automatic guide such as AutoNormal has parameters for the sequences of its training only"
             )
-        by_guide = torch.arange(count) // size % 2 == 0
-        values = {}
-        for name, (value, dim) in own.items():
-            other, _ = guided[name]
-            if other.shape != value.shape:
+        for name, (value, _) in own.items():
+            if guided[name][0].shape != value.shape:
                 raise ValueError(
-                    f"marginal: site {name!r}: found values of shape {list(other.shape)} in the guide, expected "
-                    f"{list(value.shape)}; if the latent depends on an enumerated state, leave out the guide"
+                    f"marginal: site {name!r}: found values of shape {list(guided[name][0].shape)} in the guide, "
+                    f"expected {list(value.shape)}; if the latent depends on an enumerated state, leave out the guide"
                 )
-            chosen = by_guide.view(-1, *[1] * (-1 - dim))
-            values[name] = torch.where(chosen, other.to(value.dtype), value)
-        return values
+        by_guide = torch.arange(count) // size % 2 == 0
+        impossible = by_guide & impossible_rows(trace, {name: value for name, (value, _) in guided.items()}, count)
+        chosen = by_guide & ~impossible
+        values = {
+            name: torch.where(_along(chosen, dim), guided[name][0].to(value.dtype), value)
+            for name, (value, dim) in own.items()
+        }
+        return values, ~impossible
 
     def _guide_trace(self, messenger: Messenger, rows: Rows) -> Trace:
         """A run of the guide, with values for its sites from a messenger."""
@@ -262,6 +273,11 @@ class MarginalProgram(VectorizedProgram):
                 "marginal: expected a guide that runs with the arguments of the program, for any number of sequences, "
                 f"found that it fails with {type(error).__name__}: {first_line}"
             ) from error
+
+
+def _along(rows: Tensor, dim: int) -> Tensor:
+    """One value for each row, ``[N]``, along a dimension that is counted from the right."""
+    return rows.view(-1, *[1] * (-1 - dim))
 
 
 def _copied(rows: Rows, size: int) -> Rows:

@@ -52,12 +52,22 @@ def value_at(fn: Any, scores: Tensor) -> Tensor | None:
         return value
     formula = next((formula for kind, formula in _FORMULAS.items() if isinstance(fn, kind)), _by_quantiles)
     value = formula(fn, scores if formula in _LINEAR else scores.clamp(-_FAR, _FAR))
-    return None if value is None else value.to(_dtype(fn))
+    return None if value is None else _inside(fn, value.to(_dtype(fn)))
 
 
 def _dtype(fn: Distribution) -> torch.dtype:
     parameters = [getattr(fn, name) for name in fn.arg_constraints if name in fn.__dict__ or hasattr(fn, name)]
     return next(p.dtype for p in parameters if isinstance(p, Tensor) and p.is_floating_point())
+
+
+def _inside(fn: Distribution, value: Tensor) -> Tensor:
+    """The value, not rounded to a bound at which a density may be infinite."""
+    limits = torch.finfo(value.dtype)
+    if isinstance(fn, Gamma):
+        return value.clamp(min=limits.tiny)
+    if isinstance(fn, Beta | Dirichlet):
+        return value.clamp(limits.tiny, 1 - limits.eps)
+    return value
 
 
 def _by_quantiles(fn: Any, scores: Tensor) -> Tensor | None:

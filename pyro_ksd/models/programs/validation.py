@@ -70,8 +70,9 @@ _MATES = (
 )
 _WIDTH = (
     "the program's log-joint of a sequence changes with the padding after its end, from {0:.6g} to {1:.6g}; "
-    "expected steps t >= lengths to count nothing: put them under poutine.mask(mask=t < lengths), or multiply the "
-    "terms of a factor by torch.arange(sequences.shape[1]) < lengths[:, None]"
+    "expected steps t >= lengths to count nothing, neither symbols nor latents of a step, and no guide to read them: "
+    "put them under poutine.mask(mask=t < lengths), or multiply the terms of a factor by "
+    "torch.arange(sequences.shape[1]) < lengths[:, None]"
 )
 
 

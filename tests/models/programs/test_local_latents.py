@@ -11,7 +11,15 @@ import pytest
 import torch
 from pyro import poutine
 
-from pyro_ksd.models.programs.local_latents import AtPoints, LocalDimensions, Proposed, local_log_prob, local_values
+from pyro_ksd.models.programs.local_latents import (
+    AtPoints,
+    LocalDimensions,
+    Proposed,
+    impossible_rows,
+    local_log_prob,
+    local_masks,
+    local_values,
+)
 
 SCORES = torch.tensor([[0.0, 1.0, 2.0, 3.0], [10.0, 11.0, 12.0, 13.0]]).double()
 
@@ -103,6 +111,15 @@ def test_mistakes_are_named() -> None:
         traced(angles)
 
 
+def test_a_transformation_with_more_numbers_than_its_base_is_named() -> None:
+    def program() -> None:
+        with pyro.plate("rows", 4):
+            pyro.sample("a", dist.LogisticNormal(torch.zeros(4, 2).double(), torch.ones(2).double()))
+
+    with pytest.raises(ValueError, match="site 'a': found a local latent of LogisticNormal, expected a distribution"):
+        traced(program)
+
+
 def test_proposed_values() -> None:
     def program() -> None:
         with pyro.plate("rows", 2):
@@ -117,7 +134,8 @@ def test_proposed_values() -> None:
         assert not trace.nodes["other"]["is_observed"]
         assert local_values(trace) == {"a": (value, -1)}
         expected = dist.Normal(0.0, 1.0).log_prob(value)
-        torch.testing.assert_close(local_log_prob(trace, 2), expected)
+        torch.testing.assert_close(local_log_prob(trace, 2, local_masks(trace)), expected)
+        assert impossible_rows(trace, {"a": value * torch.tensor([1.0, torch.nan])}, 2).tolist() == [False, True]
 
 
 def test_log_probabilities_are_masked_and_summed_for_each_row() -> None:
@@ -130,4 +148,7 @@ def test_log_probabilities_are_masked_and_summed_for_each_row() -> None:
     values = {"a": torch.ones(2, 3).double(), "b": 2 * torch.ones(2, 3).double()}
     trace = poutine.trace(Proposed(values, "rows", 2)(program)).get_trace()
     one, two = (3 * float(dist.Normal(0.0, 1.0).log_prob(torch.tensor(z))) for z in (1.0, 2.0))
-    assert local_log_prob(trace, 2).tolist() == pytest.approx([one + two, two])
+    masks = local_masks(trace)
+    assert local_log_prob(trace, 2, masks).tolist() == pytest.approx([one + two, two])
+    other = {**masks, "b": torch.tensor(False)}  # those of another program
+    assert local_log_prob(trace, 2, other).tolist() == pytest.approx([one, 0.0])

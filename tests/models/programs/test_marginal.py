@@ -404,6 +404,66 @@ def test_a_bounded_guide_leaves_the_rest_to_the_prior(fn: Any) -> None:
     assert_ratios(model, log_effect, 0.01)
 
 
+@pytest.mark.parametrize(("spread", "masked"), [(0.7, False), (0.7, True), (3.0, False)])
+def test_a_guide_counts_where_the_program_does(spread: float, masked: bool) -> None:
+    """Only sequences of more than two symbols have the latent; the guide need not say so."""
+
+    def program(sequences: Any, lengths: Any) -> None:
+        count, long = len(lengths), lengths > 2
+        with pyro.plate("sequences", count):
+            with poutine.mask(mask=long):
+                z = pyro.sample("z", standard(count))
+            symbols(sequences, lengths, TASTE * torch.where(long, z, 0.0)[:, None])
+
+    def guide(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)), poutine.mask(mask=(lengths > 2) if masked else True):
+            pyro.sample("z", dist.Normal(torch.zeros(len(lengths)).double(), spread))
+
+    def truth(x: list[int]) -> float:
+        return log_effect(x) if len(x) > 2 else log_length(x) - len(x) * math.log(SIZE)
+
+    assert_ratios(as_model(program, DATA, marginal=Marginal(guide)), truth, 2e-3)
+
+
+def test_priors_with_an_infinite_density_at_their_bound() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        count = len(lengths)
+        with pyro.plate("sequences", count):
+            share = pyro.sample("share", dist.Beta(torch.full((count,), 0.5), 0.5))
+            symbols(sequences, lengths, torch.stack([share, (1 - share) / 2, (1 - share) / 2], -1).log())
+
+    def guide(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("share", dist.Beta(torch.full((len(lengths),), 2.0), 2.0))
+
+    def truth(x: list[int]) -> float:
+        ones, others = x.count(0), len(x) - x.count(0)
+        beta = math.lgamma(0.5 + ones) + math.lgamma(0.5 + others) - math.lgamma(1.0 + len(x)) - math.log(math.pi)
+        return beta - others * math.log(2) + log_length(x)
+
+    assert_ratios(as_model(program, DATA, marginal=Marginal(guide)), truth, 0.02)
+
+
+def test_a_guide_may_propose_what_is_impossible() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        count = len(lengths)
+        with pyro.plate("sequences", count):
+            scale = pyro.sample("scale", dist.HalfNormal(torch.ones(count).double()))
+            z = pyro.sample("z", dist.Normal(torch.zeros(count).double(), scale))
+            symbols(sequences, lengths, TASTE * z[:, None])
+
+    def guide(sequences: Any, lengths: Any) -> None:
+        count = len(lengths)
+        with pyro.plate("sequences", count):
+            pyro.sample("scale", standard(count))  # half of the values are negative
+            pyro.sample("z", standard(count))
+
+    exact = as_model(program, DATA, marginal=Marginal(num_points=64**2))
+    found = as_model(program, DATA, marginal=Marginal(guide, num_points=2 * 64**2))
+    edits = zs().edits(DATA)
+    torch.testing.assert_close(found.log_ratio(DATA, edits), exact.log_ratio(DATA, edits), rtol=0.02, atol=0.02)
+
+
 def test_the_error_counts_insertions_and_deletions() -> None:
     def program(sequences: Any, lengths: Any) -> None:
         count = len(lengths)

@@ -58,7 +58,7 @@ def unknown_symbols(sequences: Tensor, lengths: Tensor) -> None:
 MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (factor_summed_over_the_batch, "log-joint of a sequence changes with the other sequences of the batch"),
     (missing_mask, "log-joint of a sequence changes with the padding after its end"),
-    (ignores_lengths, "expected steps t >= lengths to count nothing: put them under poutine.mask(mask=t < lengths)"),
+    (ignores_lengths, "put them under poutine.mask(mask=t < lengths)"),
     (padding_is_no_symbol, "filled with -1 after the ends: a value that is no symbol"),
     (unknown_symbols, "site 'x_0': found a distribution of 2 symbols, but the alphabet of the data has 3; widen"),
 ]
