@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_instance, found
@@ -19,6 +20,8 @@ from pyro_ksd.kernels.start import StartKernel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
+
+_PAIRS_BATCH = 2**11  # sequences whose pairs of channels are counted at once, of which there may be thousands
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,18 +87,19 @@ def channel_views(neighborhood: Neighborhood, balancing: str | Balancing = "bark
     """Views of sequences whose symbols are vectors, too many to be compared as a whole.
 
     ``channels`` compares how often each channel is on, ``channels-2`` how often it is on in two steps that follow each
-    other.
+    other, ``channel-pairs`` how often two channels are on together.
 
     :param neighborhood: the edits of all views, such as those that switch one channel.
     :param balancing: the balancing function of all views.
 
     >>> [view.name for view in channel_views(zs())]
-    ['channels', 'channels-2']
+    ['channels', 'channels-2', 'channel-pairs']
     """
     operator = ZanellaOperator(neighborhood, balancing)
     return [
         View("channels", operator, EmbeddingKernel(channel)),
         View("channels-2", operator, EmbeddingKernel(repeated_channel)),
+        View("channel-pairs", operator, EmbeddingKernel(channel_pair, _PAIRS_BATCH)),
     ]
 
 
@@ -118,6 +122,19 @@ def repeated_channel(sequences: Sequences) -> Tensor:
     """
     vectors = _vectors(sequences)
     return (vectors[:, 1:] * vectors[:, :-1]).sum(1)
+
+
+def channel_pair(sequences: Sequences) -> Tensor:
+    """The sum of the products of each two channels in the same step, double ``[N, C (C - 1) / 2]``.
+
+    >>> import torch
+    >>> channel_pair(Sequences.of([torch.tensor([[0, 1], [1, 1]])]))
+    tensor([[1.]], dtype=torch.float64)
+    """
+    vectors = _vectors(sequences)
+    count = vectors.shape[2]
+    one, other = torch.triu_indices(count, count, offset=1)
+    return (vectors.transpose(1, 2) @ vectors)[:, one, other]
 
 
 def _vectors(sequences: Sequences) -> Tensor:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pyro
 import pyro.distributions as dist
@@ -133,7 +134,7 @@ def test_vectors_that_were_read_off_the_data_are_switched_one_channel_at_a_time(
     data = tossed(40, 0)
     with pytest.warns(UserWarning, match="switch one channel of a vector, and the views count channels"):
         check = ksd_check(coins, data, num_bootstrap=50, progress=False)
-    assert [str(name) for name in check["ksd"]["view"].values] == ["channels", "channels-2"]
+    assert [str(name) for name in check["ksd"]["view"].values] == ["channels", "channels-2", "channel-pairs"]
     assert check["ksd"].attrs["kind"] == "wild"
     assert check["ksd"].attrs["edits"] == "substitution"
     with warnings.catch_warnings():
@@ -169,3 +170,25 @@ def test_a_wrong_channel_is_found_and_named() -> None:
     with pytest.warns(UserWarning, match="no probability to lengths"):
         check = ksd_check(wrong, tossed(60, 1), num_bootstrap=200, progress=False)
     assert "it makes 'channel 7' too large" in verdict(check)
+
+
+@pytest.mark.filterwarnings("ignore:the .* vectors of the alphabet")
+def test_channels_that_depend_on_each_other_are_found() -> None:
+    generator = torch.Generator().manual_seed(0)
+    rows = [torch.bernoulli(torch.full((4, 10), 0.1), generator=generator) for _ in range(80)]
+    copies = [row.index_copy(1, torch.tensor([1]), row[:, :1]) for row in rows]  # the second channel copies the first
+
+    def fixed(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(sequences.shape[1]):
+                with poutine.mask(mask=t < lengths):
+                    fn = dist.Bernoulli(torch.full((10,), 0.1)).to_event(1)
+                    pyro.sample(f"y_{t}", fn, obs=sequences[:, t].float())
+
+    options: Any = {"num_bootstrap": 200, "progress": False}
+    with pytest.warns(UserWarning, match="no probability to lengths"):
+        assert float(ksd_check(fixed, rows, **options)["ksd"]["p_value_overall"]) > 0.05
+    with pytest.warns(UserWarning, match="no probability to lengths"):
+        found = ksd_check(fixed, copies, **options)["ksd"]
+    assert float(found["p_value"].sel(view="channel-pairs")) < 0.02
+    assert float(found["p_value_overall"]) <= 0.05

@@ -12,7 +12,7 @@ from pyro_ksd.kernels import ContiguousKernel, LengthKernel, StartKernel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import barker, mpf
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
-from pyro_ksd.stein.views import View, channel, check_views, default_views, repeated_channel
+from pyro_ksd.stein.views import View, channel, channel_pair, check_views, default_views, repeated_channel
 
 
 def test_all_but_the_length_share_one_operator() -> None:
@@ -61,5 +61,6 @@ def test_channels_are_counted() -> None:
     data = Sequences.of(rows)
     assert channel(data).tolist() == [[1.0, 2.0, 4.0], [1.0, 0.0, 0.0]]
     assert repeated_channel(data).tolist() == [[0.0, 1.0, 4.0], [0.0, 0.0, 0.0]]
+    assert channel_pair(data).tolist() == [[1.0, 2.0, 4.0], [0.0, 0.0, 0.0]]  # 0 and 1, 0 and 2, 1 and 2
     with pytest.raises(ValueError, match="expected symbols that are vectors, found single ones"):
         channel(Sequences.of(["ab"]))
