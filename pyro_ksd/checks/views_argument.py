@@ -7,8 +7,11 @@ import re
 import warnings
 from collections.abc import Sequence
 
+import torch
+
 from pyro_ksd.checks.large_alphabets import affordable
 from pyro_ksd.common.option_checks import check_instance, found
+from pyro_ksd.common.row_groups import distinct_rows
 from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions, check_neighborhood, zs
 from pyro_ksd.edits.symbol_relations import one_channel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
@@ -18,6 +21,8 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.vector_symbols import VectorAlphabet
 from pyro_ksd.stein.balancing import Balancing, as_balancing
 from pyro_ksd.stein.views import View, channel_views, default_views
+
+_RECURRING = 0.2  # the share of runs of symbols that must occur in several sequences
 
 
 def chosen_views(
@@ -48,9 +53,9 @@ def chosen_views(
         if neighborhood is not None or balancing is not None:
             raise ValueError("neighborhood= and balancing= belong to the default views; state them in your own views")
         return own
-    around = neighborhood
+    around, are_few = neighborhood, False
     if around is None:
-        around = _default_edits(models, sequences, given_lengths)
+        around, are_few = _default_edits(models, sequences, given_lengths)
     rates = "barker" if balancing is None else balancing
     default = {view.name: view for view in default_views(around, rates)}
     if given_lengths:
@@ -64,6 +69,8 @@ def chosen_views(
             UserWarning,
             stacklevel=3,
         )
+    if views is None and are_few:
+        _leave_out_rare(default, sequences)
     asked = list(default) if views is None else views
     names = [name for name in asked if isinstance(name, str) and name not in default]
     longer = {name: int(match[1]) for name in names if (match := re.fullmatch(r"content-([1-9]\d?)", name))}
@@ -90,20 +97,60 @@ def _check_asked(views: object) -> None:
         raise ValueError(f"views: expected distinct names, found {names}")
 
 
-def _default_edits(models: Sequence[SequenceModel], sequences: Sequences, given_lengths: str) -> Neighborhood:
-    """The edits for models, where the user states none."""
+def _leave_out_rare(views: dict[str, View], sequences: Sequences) -> None:
+    """Leaves out views of pairs and triples that hardly ever occur in two sequences, with a warning.
+
+    A few edits of a large alphabet reach the n-grams of one sequence from another by chance alone: there are many that
+    raise the statistic a little and few that would lower it much, which random signs take for a fault.
+    """
+    rare = [f"content-{size}" for size in (2, 3) if recurrence(sequences, size) < _RECURRING]
+    if not rare:
+        return
+    for name in rare:
+        del views[name]
+    warnings.warn(
+        f"left out {' and '.join(rare)}: with few edits of a large alphabet these views need runs of symbols that "
+        f"occur in several sequences, and fewer than {_RECURRING:.0%} of those of the data do; pass views= to have them",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def recurrence(sequences: Sequences, size: int) -> float:
+    """The share of all runs of ``size`` symbols that occur in another sequence as well.
+
+    >>> recurrence(Sequences.of(["abc", "ab", "ccc"]), 2)
+    0.4
+    """
+    if sequences.width < size:
+        return 0.0
+    windows = sequences.tokens.unfold(1, size, 1)
+    inside = torch.arange(windows.shape[1]) + size <= sequences.lengths[:, None]
+    owner = inside.nonzero()[:, 0]
+    if not len(owner):
+        return 0.0
+    _, run = distinct_rows(windows[inside])
+    pairs = torch.stack([run, owner], 1).unique(dim=0)
+    return float((pairs[:, 0].bincount()[run] > 1).double().mean())
+
+
+def _default_edits(
+    models: Sequence[SequenceModel], sequences: Sequences, given_lengths: str
+) -> tuple[Neighborhood, bool]:
+    """The edits for models, where the user states none, and whether they are a few of those of a large alphabet."""
     suited = _suited(models)
     if suited is not None and suited is not ENDED_EDITS:
-        return suited
+        return suited, False
     if given_lengths:
         warnings.warn(given_lengths, UserWarning, stacklevel=4)
     if is_read_off_data(sequences):
         switches = Substitutions(symbols=one_channel(sequences))
-        return switches if suited is None else BeforeEnd(switches)
+        return switches if suited is None else BeforeEnd(switches), False
     around = Substitutions() if given_lengths else zs()
     if suited is not None:
         around = BeforeEnd(around) if given_lengths else suited
-    return affordable(around, models, sequences, lengths=not given_lengths)
+    chosen = affordable(around, models, sequences, lengths=not given_lengths)
+    return chosen, chosen is not around
 
 
 def is_read_off_data(sequences: Sequences) -> bool:

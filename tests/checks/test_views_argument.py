@@ -16,7 +16,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from pyro_ksd import View, ksd_check, verdict
-from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
+from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits, recurrence
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
 from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.sequences.container import Sequences
@@ -192,3 +192,10 @@ def test_channels_that_depend_on_each_other_are_found() -> None:
         found = ksd_check(fixed, copies, **options)["ksd"]
     assert float(found["p_value"].sel(view="channel-pairs")) < 0.02
     assert float(found["p_value_overall"]) <= 0.05
+
+
+def test_runs_that_occur_in_several_sequences() -> None:
+    data = Sequences.of(["abc", "ab", "ccc", ""])
+    assert recurrence(data, 1) == 1.0
+    assert recurrence(data, 2) == pytest.approx(2 / 5)
+    assert recurrence(data, 3) == recurrence(data, 4) == 0.0
