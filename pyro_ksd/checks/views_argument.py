@@ -110,7 +110,7 @@ def _leave_out_rare(views: dict[str, View], sequences: Sequences) -> None:
         del views[name]
     warnings.warn(
         f"left out {' and '.join(rare)}: with few edits of a large alphabet these views need runs of symbols that "
-        f"occur in several sequences, and fewer than {_RECURRING:.0%} of those of the data do; pass views= to have them",
+        f"occur in several sequences, and fewer than {_RECURRING:.0%} of those of the data do; pass views= for them",
         UserWarning,
         stacklevel=4,
     )
