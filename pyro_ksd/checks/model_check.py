@@ -91,7 +91,7 @@ def ksd_check(
     :param bootstrap: where the null draws come from. ``"parametric"`` draws data sets from the model and has the exact
         level; ``"wild"`` needs no samples and is right for large data; ``"auto"`` is parametric where the model can be
         sampled and there are fewer than 100 sequences, unless it is a loop that branches on its symbols and would take
-        too long.
+        too long, or symbols are vectors of which the alphabet lacks some.
     :param num_bootstrap: the number ``B`` of null draws. The smallest p-value of a view is ``1 / (B + 1)``, and that of
         all ``V`` views together up to ``V / (B + 1)`` where only one sees a fault: take more for a smaller level.
     :param level: the p-value up to which the verdict is that the model does not fit.

@@ -20,7 +20,7 @@ _MOST_NAMED = 3  # features that a sentence can bear
 def verdict(check: Any) -> str:
     """The result in one sentence, with what the model makes too often or too rarely.
 
-    In names of n-grams ``$`` stands for the end of a sequence. Of several views of n-grams that reject, the worst one
+    In names of n-grams ``$`` is the end of a sequence. Of several views of n-grams that reject, the worst one
     speaks: what is wrong with pairs makes single symbols and triples wrong, too.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.

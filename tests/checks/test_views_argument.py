@@ -100,7 +100,7 @@ def test_names_and_own_views_keep_their_order() -> None:
 
 
 def test_without_probabilities_of_lengths_there_are_only_substitutions() -> None:
-    why = "the model says nothing of lengths"
+    why = "the model does not define lengths"
     with pytest.warns(UserWarning, match=f"^{why}$"):
         views = chosen_views(None, None, None, [walk()], DATA, given_lengths=why)
     assert [view.name for view in views] == ["content-1", "content-2", "content-3", "start"]
