@@ -29,7 +29,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.scenario_models import Scenario, scenarios
-from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.null_draws import parametric_bootstrap
 from pyro_ksd.models import SequenceModel, with_sampler
 from pyro_ksd.stein.views import View, default_views
@@ -95,7 +95,7 @@ def statistics(
 def p_values(observed: Tensor, pool: Tensor, generator: torch.Generator) -> Tensor:
     """The p-values of the views and the overall one, ``[V + 1]``, with null draws out of the pool."""
     chosen = torch.randperm(len(pool), generator=generator)[:NUM_BOOTSTRAP]
-    each, overall = min_p(observed, pool[chosen])
+    each, overall = harmonic_p(observed, pool[chosen])
     return torch.cat([each, overall[None]])
 
 

@@ -74,7 +74,7 @@ from pyro_ksd.fit_tests import (
     goodness_of_fit,
     localize,
     mean_localization,
-    min_p,
+    harmonic_p,
     multinomial,
     p_value,
     parametric_bootstrap,
@@ -798,8 +798,8 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         },
     ),
     "mean_localization": (mean_localization, {"parts": [None, 3, [], [None], PLACES[0], [CHECK]]}),
-    "min_p": (
-        with_defaults(min_p, observed=torch.rand(2), null=torch.rand(5, 2)),
+    "harmonic_p": (
+        with_defaults(harmonic_p, observed=torch.rand(2), null=torch.rand(5, 2)),
         {
             "observed": [None, "ab", 3, [1, 2], torch.tensor(0.5), META[0, :2]],
             "null": [None, "ab", [1, 2], torch.rand(5), torch.rand(5, 3), torch.rand(0, 2)],

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -14,13 +15,20 @@ from pyro_ksd.common.option_checks import check_instance, found
 from pyro_ksd.common.row_groups import distinct_rows
 from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions, check_neighborhood, zs
 from pyro_ksd.edits.symbol_relations import one_channel
+from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
+from pyro_ksd.kernels.end import EndKernel
+from pyro_ksd.kernels.position import PositionKernel
+from pyro_ksd.kernels.repeats import RepeatsKernel
+from pyro_ksd.kernels.skip import SkipKernel
+from pyro_ksd.kernels.start import StartKernel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.wrappers.ended import ENDED_EDITS
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.vector_symbols import VectorAlphabet
 from pyro_ksd.stein.balancing import Balancing, as_balancing
-from pyro_ksd.stein.views import View, channel_views, default_views
+from pyro_ksd.stein.length_features import length_kernel
+from pyro_ksd.stein.views import View, channel_views, default_views, further_views
 
 _RECURRING = 0.2  # the share of runs of symbols that must occur in several sequences
 
@@ -56,8 +64,11 @@ def chosen_views(
     around, are_few = neighborhood, False
     if around is None:
         around, are_few = _default_edits(models, sequences, given_lengths)
-    rates = "barker" if balancing is None else balancing
-    default = {view.name: view for view in default_views(around, rates)}
+    rates = as_balancing("barker") if balancing is None else balancing
+    length = None
+    if len(models) == 1 and not given_lengths and not is_read_off_data(sequences) and _asks_for(views, "length"):
+        length = length_kernel(models[0], sequences, around.tail, rates)
+    default = {view.name: view for view in default_views(around, rates, length)}
     if given_lengths:
         del default["length"]
     if views is None and is_read_off_data(sequences):
@@ -72,15 +83,36 @@ def chosen_views(
     if views is None and are_few:
         _leave_out_rare(default, sequences)
     asked = list(default) if views is None else views
-    names = [name for name in asked if isinstance(name, str) and name not in default]
-    longer = {name: int(match[1]) for name in names if (match := re.fullmatch(r"content-([1-9]\d?)", name))}
-    unknown = [name for name in names if name not in longer]
-    if unknown:
-        raise ValueError(
-            f"views: expected names out of {list(default)}, content-4 and so on, or View objects, found {unknown}"
-        )
-    default |= {name: View(name, default["content-1"].operator, ContiguousKernel(t)) for name, t in longer.items()}
+    further = {view.name: view for view in further_views(around, rates)}
+    default = further | default
+    for name in asked:
+        if isinstance(name, str) and name not in default:
+            default[name] = _numbered_view(name, default)
     return [view if isinstance(view, View) else default[view] for view in asked]
+
+
+def _asks_for(views: Sequence[str | View] | None, name: str) -> bool:
+    return views is None or name in views
+
+
+def _numbered_view(name: str, known: Mapping[str, View]) -> View:
+    """A view whose name has a number at its end, such as ``content-4``, from one of the same kind."""
+    kinds: dict[str, tuple[View, Callable[[int], Kernel[Any]]]] = {
+        "content": (known["content-1"], ContiguousKernel),
+        "start": (known["start"], StartKernel),
+        "end": (known["end"], EndKernel),
+        "skip": (known["skip"], lambda distance: SkipKernel((distance,))),
+        "position": (known["position"], PositionKernel),
+        "repeats": (known["repeats"], RepeatsKernel),
+    }
+    match = re.fullmatch(r"([a-z]+)-([1-9]\d?)", name)
+    if match is None or match[1] not in kinds:
+        raise ValueError(
+            f"views: expected names out of {sorted(known)}, a kind with a number, such as content-4, position-3, "
+            f"skip-5, start-2 or repeats-6, or View objects, found {name!r}"
+        )
+    like, kernel = kinds[match[1]]
+    return View(name, like.operator, kernel(int(match[2])))
 
 
 def _check_asked(views: object) -> None:

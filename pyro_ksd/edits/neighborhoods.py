@@ -54,6 +54,15 @@ class Neighborhood(ABC):
         return False
 
     @property
+    def replaces_freely(self) -> bool:
+        """Whether the substitutions at a place lead from each of some symbols to all others of them.
+
+        Then the symbol can be drawn anew from its distribution given the rest, see
+        :class:`~pyro_ksd.stein.HeatBathOperator`.
+        """
+        return False
+
+    @property
     def tail(self) -> Neighborhood:
         """What replaces, appends and removes the last symbol of such sequences, in three blocks of that order.
 
@@ -99,6 +108,10 @@ class Substitutions(Neighborhood):
         site, symbol = replacements(self.symbols, sequences.tokens[owner, position], sequences.alphabet_size)
         block = SpliceBlock(owner[site], position[site], 1, symbol[:, None])
         return Edits((block,), len(sequences))
+
+    @property
+    def replaces_freely(self) -> bool:
+        return self.symbols is None
 
     def edit_bound(self, width: int, alphabet_size: int) -> int:
         return reach(width, self.locations) * num_replacements(self.symbols, alphabet_size)
@@ -300,6 +313,11 @@ class Union(_Combination):
     ['bb', 'aa']
     """
 
+    @property
+    def replaces_freely(self) -> bool:
+        replacing = [part for part in self.parts if "substitution" in part.kinds]
+        return len(replacing) == 1 and replacing[0].replaces_freely
+
     def edits(self, sequences: Sequences) -> Edits:
         edits = Edits.cat([part.edits(sequences) for part in self.parts])
         if any(a.kinds & b.kinds for a, b in combinations(self.parts, 2)):
@@ -380,6 +398,10 @@ class BeforeEnd(Neighborhood):
     @property
     def is_costly(self) -> bool:
         return self.neighborhood.is_costly
+
+    @property
+    def replaces_freely(self) -> bool:
+        return self.neighborhood.replaces_freely
 
     @property
     def tail(self) -> Neighborhood:

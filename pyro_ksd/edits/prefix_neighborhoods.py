@@ -114,6 +114,10 @@ class PrefixSubstitutions(_PrefixNeighborhood):
         site, choice = ((codes >= 0) & (codes != here)).nonzero().unbind(1)
         return Edits((SpliceBlock(owner[site], position[site], 1, codes[site, choice, None]),), len(sequences))
 
+    @property
+    def replaces_freely(self) -> bool:
+        return True  # among the candidates of the prefix, which is the same for all of them
+
     def edit_bound(self, width: int, alphabet_size: int) -> int:
         return reach(width, self.locations) * (self.top - 1)
 

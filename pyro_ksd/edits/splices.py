@@ -47,10 +47,11 @@ class SpliceBlock:
         """The splices at the given (integer or boolean) index."""
         return SpliceBlock(self.owner[index], self.start[index], self.removed, self.inserted[index])
 
-    def symbol(self, padded: Tensor, position: int) -> Tensor:
-        """The symbol that the edited sequences have at ``position``, long ``[E]``.
+    def symbol(self, padded: Tensor, position: Tensor) -> Tensor:
+        """The symbol that the edited sequences have at a position, long ``[E]``.
 
         :param padded: long ``[N, C]``, tokens with filler after the end, ``C > position + removed``.
+        :param position: long ``[E]``.
         """
         source = torch.where(self.start > position, position, position - self.growth).clamp_(min=0)
         symbol = padded.reshape(-1).index_select(0, self.owner * padded.shape[1] + source)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits around sequences with their weights, as plain data, a chunk of sequences at a time."""
+"""Edits around sequences with their log-ratios and weights, as plain data, a chunk of sequences at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import torch
 from torch import Tensor
@@ -16,19 +17,59 @@ from pyro_ksd.sequences.container import Sequences
 
 
 @dataclass(frozen=True, eq=False)
+class ScoredEdits:
+    r"""Some consecutive sequences of the data with their edits and what a model says of these.
+
+    :param begin: the row of the first sequence in the data.
+    :param sequences: the sequences, no wider than they need to be.
+    :param edits: their edits; owners count from the first sequence of the chunk.
+    :param log_ratio: double ``[E]``, :math:`\log p(y) - \log p(x)` of the edits; ``[K, E]`` under ``K`` models.
+    """
+
+    begin: int
+    sequences: Sequences
+    edits: Edits
+    log_ratio: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class WeightedEdits:
-    """Some consecutive sequences of the data with their edits and the weights of these.
+    """Some consecutive sequences of the data with their edits, as an operator weights them.
 
     :param begin: the row of the first sequence in the data.
     :param sequences: the sequences, no wider than they need to be.
     :param edits: their edits; owners count from the first sequence of the chunk.
     :param weights: double ``[E]``, the weights of the edits; ``[K, E]`` under ``K`` models.
+    :param log_ratio: of the same shape, the log-ratios of the edits; needed by kernels that look at the model itself.
     """
 
     begin: int
     sequences: Sequences
     edits: Edits
     weights: Tensor
+    log_ratio: Tensor | None = None
+
+    def used(self) -> WeightedEdits:
+        """The same without the blocks of edits that have no weight at all."""
+        kept = [bool(weights.any()) for weights in self.edits.split(self.weights)]
+        if all(kept):
+            return self
+        edits = Edits(tuple(compress(self.edits.blocks, kept)), self.edits.num_sequences)
+        log_ratio = None if self.log_ratio is None else self._compressed(self.log_ratio, kept)
+        return replace(self, edits=edits, weights=self._compressed(self.weights, kept), log_ratio=log_ratio)
+
+    def _compressed(self, values: Tensor, kept: Sequence[bool]) -> Tensor:
+        """The parts of ``[..., E]`` that belong to some blocks."""
+        return torch.cat([values[..., :0], *compress(self.edits.split(values), kept)], -1)
+
+    def whole(self, used: Tensor) -> Tensor:
+        """Values of the edits :meth:`used`, ``[...]``, as values of all edits, ``[E]``; 0 for the others."""
+        kept = [bool(weights.any()) for weights in self.edits.split(self.weights)]
+        if all(kept):
+            return used
+        parts = iter(used.split([len(block) for block in compress(self.edits.blocks, kept)]))
+        blocks = zip(self.edits.blocks, kept, strict=True)
+        return torch.cat([next(parts) if has else used.new_zeros(len(block)) for block, has in blocks])
 
     @staticmethod
     def cat(chunks: Sequence[WeightedEdits], sequences: Sequences) -> WeightedEdits:
@@ -42,42 +83,45 @@ class WeightedEdits:
             for block in chunk.edits.blocks
         ]
         weights = torch.cat([chunk.weights for chunk in chunks], -1)
-        return WeightedEdits(0, sequences, Edits(tuple(blocks), len(sequences)), weights)
+        ratios = [chunk.log_ratio for chunk in chunks if chunk.log_ratio is not None]
+        log_ratio = torch.cat(ratios, -1) if len(ratios) == len(chunks) else None
+        return WeightedEdits(0, sequences, Edits(tuple(blocks), len(sequences)), weights, log_ratio)
 
 
 @dataclass(frozen=True, eq=False)
 class KeptEdits:
-    """The weights of all edits around the data, kept for a second visit, so that the model is asked only once.
+    """The log-ratios of all edits around the data, kept for a second visit, so that the model is asked only once.
 
-    The edits themselves are found again, unless that is costly: then they are kept, too.
+    The edits themselves are found again, unless that is costly: then they are kept, too. All operators with this
+    neighborhood make their weights from the same log-ratios.
 
     :param neighborhood: where the edits come from.
     :param sequences: the data.
-    :param weights: those of the edits of each chunk, ``[E]`` or ``[K, E]``.
+    :param log_ratios: those of the edits of each chunk, ``[E]`` or ``[K, E]``.
     :param edits: the edits of each chunk; empty if they are to be found again.
 
     >>> from pyro_ksd.edits import zs
     >>> data, around = Sequences.of(["ab", "b"]), zs(locations=1)
-    >>> kept = KeptEdits(around, data, weights=(torch.full((8,), 0.5),))
-    >>> [(len(chunk.edits), float(chunk.weights.sum())) for chunk in kept.chunks()]
-    [(8, 4.0)]
+    >>> kept = KeptEdits(around, data, log_ratios=(torch.full((8,), -0.5),))
+    >>> [(len(chunk.edits), float(chunk.log_ratio.sum())) for chunk in kept.chunks()]
+    [(8, -4.0)]
     """
 
     neighborhood: Neighborhood
     sequences: Sequences
-    weights: tuple[Tensor, ...]
+    log_ratios: tuple[Tensor, ...]
     edits: tuple[Edits, ...] = ()
 
-    def chunks(self) -> Iterator[WeightedEdits]:
+    def chunks(self) -> Iterator[ScoredEdits]:
         """The chunks of the data, one after the other."""
         for index, rows in enumerate(chunk_rows(self.neighborhood, self.sequences)):
             part = self.sequences[rows].narrowed()
             edits = self.edits[index] if self.edits else self.neighborhood.edits(part)
-            yield WeightedEdits(rows.start, part, edits, self.weights[index])
+            yield ScoredEdits(rows.start, part, edits, self.log_ratios[index])
 
     def under(self, model: int) -> KeptEdits:
         """Those under one of the ``K`` models."""
-        return replace(self, weights=tuple(weights[model] for weights in self.weights))
+        return replace(self, log_ratios=tuple(log_ratio[model] for log_ratio in self.log_ratios))
 
 
 def chunk_rows(neighborhood: Neighborhood, sequences: Sequences) -> list[slice]:

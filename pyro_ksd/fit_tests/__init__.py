@@ -2,7 +2,7 @@
 """Tests of fit: statistics, null draws, p-values, and where the misfit sits; functions of tensors."""
 
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
-from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.localization import edit_shares, localize, mean_localization
 from pyro_ksd.fit_tests.null_draws import (
     multinomial,
@@ -18,9 +18,9 @@ from pyro_ksd.fit_tests.statistics import p_value, u_statistic, v_statistic, wei
 __all__ = [
     "edit_shares",
     "goodness_of_fit",
+    "harmonic_p",
     "localize",
     "mean_localization",
-    "min_p",
     "multinomial",
     "p_value",
     "parametric_bootstrap",

@@ -14,9 +14,11 @@ from torch import Tensor
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits
-from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.informative import informative_views
+from pyro_ksd.fit_tests.lookahead import missing_spread
 from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, refitted_bootstrap, wild_bootstrap
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
@@ -26,7 +28,6 @@ from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import assemble
-from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.views import View, check_views
 
 SMALL_SAMPLE = 100
@@ -50,8 +51,9 @@ class GoodnessOfFit:
     :ivar p_value: double ``[V]``, the p-value of each view by itself.
     :ivar p_value_overall: the p-value of all views together.
     :ivar kind: how the null draws were made.
-    :ivar edits: the weighted edits of each operator of the views.
+    :ivar edits: the edits and log-ratios of each neighborhood of the views.
     :ivar matrices: the Stein kernel matrix of each view.
+    :ivar missing: for each view, what the data do not show of the spread of its features, or ``None``.
     :ivar seconds: the time that each stage took.
     """
 
@@ -61,8 +63,9 @@ class GoodnessOfFit:
     p_value: Tensor
     p_value_overall: float
     kind: Kind
-    edits: Mapping[Operator, KeptEdits]
+    edits: Mapping[Neighborhood, KeptEdits]
     matrices: tuple[SteinMatrix, ...]
+    missing: tuple[Tensor | None, ...]
     seconds: Mapping[str, float]
 
 
@@ -116,8 +119,15 @@ def goodness_of_fit(
     observed = torch.stack([u_statistic(matrix) for matrix in matrices])
     assembled = perf_counter()
     generator = seeded_generator(seed)
+    missing: list[Tensor | None] = [None] * len(views)
     if kind == "wild":
-        null = wild_bootstrap(matrices, views, num_bootstrap, generator, progress=progress)
+        missing = [
+            missing_spread(model, view, found.edits[view.operator.neighborhood], matrix.features, generator)
+            if matrix.features is not None
+            else None
+            for view, matrix in zip(views, matrices, strict=True)
+        ]
+        null = wild_bootstrap(matrices, views, num_bootstrap, generator, missing=missing, progress=progress)
     else:
         options: dict[str, Any] = {
             "covariates": sequences.covariates,
@@ -128,7 +138,8 @@ def goodness_of_fit(
             null = parametric_bootstrap(model, len(sequences), views, num_bootstrap, generator, **options)
         else:
             null = refitted_bootstrap(model, refit, len(sequences), views, num_bootstrap, generator, **options)
-    each, overall = min_p(observed, null.statistic)
+    weights = torch.tensor([view.weight for view in views], dtype=torch.double)
+    each, overall = harmonic_p(observed, null.statistic, weights)
     return GoodnessOfFit(
         views=tuple(views),
         statistic=observed,
@@ -138,6 +149,7 @@ def goodness_of_fit(
         kind=kind,
         edits=found.edits,
         matrices=tuple(matrices),
+        missing=tuple(missing),
         seconds={
             "model": found.model_seconds,
             "kernels": assembled - started - found.model_seconds,

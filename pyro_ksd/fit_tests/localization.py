@@ -23,13 +23,14 @@ from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_number
+from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
-from pyro_ksd.fit_tests.feature_scores import scores
+from pyro_ksd.fit_tests.feature_scores import whole_spread
 from pyro_ksd.fit_tests.statistics import p_value
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
-from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.views import View
+from pyro_ksd.stein.weighting import weighted
 
 MOST_EDITS = 100
 """How many edits of a view are reported, those with the largest share."""
@@ -113,43 +114,49 @@ def localize(result: GoodnessOfFit, *, max_bytes: int = PAIR_BYTES, progress: bo
     check_number("max_bytes", max_bytes, least=1)
     check_flag("progress", progress)
     extreme = result.null.extreme
-    return localize_views(result.edits, result.views, result.matrices, extreme, max_bytes, progress=progress)
+    missing = result.missing
+    return localize_views(result.edits, result.views, result.matrices, extreme, missing, max_bytes, progress=progress)
 
 
 def localize_views(
-    edits: Mapping[Operator, KeptEdits],
+    edits: Mapping[Neighborhood, KeptEdits],
     views: Sequence[View],
     matrices: Sequence[SteinMatrix],
     extreme: Tensor,
+    missing: Sequence[Tensor | None],
     max_bytes: int = PAIR_BYTES,
     *,
     progress: bool = False,
 ) -> list[Localization]:
-    """Where the misfit of each view sits. Each chunk of edits is visited once, for all views of its operator.
+    """Where the misfit of each view sits. Each chunk of edits is visited once, for all views of its neighborhood.
 
-    :param edits: of the operators of the views.
+    :param edits: of the neighborhoods of the views.
     :param matrices: the Stein kernel matrix of each view.
     :param extreme: ``[B, V]``, null draws of the largest ``|z|`` of each view's features.
+    :param missing: for each view, what the data do not show of the spread of its features, or ``None``.
     """
-    operators = list(dict.fromkeys(view.operator for view in views))
+    neighborhoods = list(dict.fromkeys(view.operator.neighborhood for view in views))
     parts: dict[View, list[_Places]] = {view: [] for view in views}
     pairs = list(zip(views, matrices, strict=True))
-    total = sum(len(edits[operator].sequences) for operator in operators)
+    total = sum(len(edits[around].sequences) for around in neighborhoods)
     with tqdm(total=total, desc="localization", unit="step", disable=not progress) as bar:
-        for operator in operators:
-            kept = edits[operator]
-            own = [(view, matrix) for view, matrix in pairs if view.operator is operator]
+        for around in neighborhoods:
+            kept = edits[around]
+            own = [(view, matrix) for view, matrix in pairs if view.operator.neighborhood is around]
             by_features = [(view, matrix) for view, matrix in own if view.kernel.has_features]
             chunks = []
-            for chunk in kept.chunks():
+            for scored in kept.chunks():
+                operators = dict.fromkeys(view.operator for view, _ in by_features)
+                by_operator = {operator: weighted(scored, operator) for operator in operators}
                 for view, matrix in by_features:
+                    chunk = by_operator[view.operator]
                     parts[view].append(_places(chunk, edit_shares(chunk, view, matrix), kept.sequences.width))
                 if len(by_features) < len(own):
-                    chunks.append(chunk)
-                bar.update(len(chunk.sequences))
+                    chunks.append(scored)
+                bar.update(len(scored.sequences))
             for view, matrix in own:
                 if not view.kernel.has_features:
-                    whole = WeightedEdits.cat(chunks, kept.sequences)
+                    whole = WeightedEdits.cat([weighted(scored, view.operator) for scored in chunks], kept.sequences)
                     shares = edit_shares(whole, view, matrix, max_bytes)
                     parts[view].append(_places(whole, shares, kept.sequences.width))
     return [
@@ -157,9 +164,11 @@ def localize_views(
             contribution=matrix.others() / (len(matrix) * (len(matrix) - 1)),
             attribution=torch.cat([part.attribution for part in parts[view]]),
             edits=_joined([part.edits for part in parts[view]]),
-            features=_top_features(view, matrix, draws, edits[view.operator].sequences.alphabet_size),
+            features=_top_features(
+                view, matrix, draws, unseen, edits[view.operator.neighborhood].sequences.alphabet_size
+            ),
         )
-        for (view, matrix), draws in zip(pairs, extreme.unbind(1), strict=True)
+        for (view, matrix), draws, unseen in zip(pairs, extreme.unbind(1), missing, strict=True)
     ]
 
 
@@ -175,11 +184,11 @@ def edit_shares(chunk: WeightedEdits, view: View, matrix: SteinMatrix, max_bytes
     >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"])
     >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=99)
     >>> pairs = found.views[1]
-    >>> [chunk] = found.edits[pairs.operator].chunks()
-    >>> edit_shares(chunk, pairs, found.matrices[1]).sum().isclose(found.statistic[1]).item()
+    >>> [scored] = found.edits[pairs.operator.neighborhood].chunks()
+    >>> edit_shares(weighted(scored, pairs.operator), pairs, found.matrices[1]).sum().isclose(found.statistic[1]).item()
     True
     """
-    check_instance("chunk", chunk, WeightedEdits, "some of the chunks of KeptEdits")
+    check_instance("chunk", chunk, WeightedEdits, "weighted edits, such as weighted(chunk, operator)")
     check_instance("view", view, View, "a View")
     check_instance("matrix", matrix, SteinMatrix, "the view's Stein kernel matrix")
     check_number("max_bytes", max_bytes, least=1)
@@ -245,12 +254,15 @@ def _stacked(codes: Sequence[Tensor]) -> Tensor:
     return torch.cat(rows) if rows else torch.zeros(0, 0, dtype=torch.long)
 
 
-def _top_features(view: View, matrix: SteinMatrix, extreme: Tensor, alphabet_size: int) -> TopFeatures | None:
+def _top_features(
+    view: View, matrix: SteinMatrix, extreme: Tensor, missing: Tensor | None, alphabet_size: int
+) -> TopFeatures | None:
     features = matrix.features
     n = len(matrix)
     if features is None or not view.kernel.feature_kind:
         return None
-    total, spread = scores(features)
+    total = features.total
+    spread = whole_spread(features, missing)
     squares = next(features.group_sums(n, torch.square))[0]
     share = (total.square() - squares) / (n * (n - 1))
     top = share.argsort(descending=True, stable=True)[:MOST_FEATURES]

@@ -23,6 +23,7 @@ from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
 from pyro_ksd.common.option_checks import check_flag, check_number, check_seed, found
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
+from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
 from pyro_ksd.fit_tests.informative import informative_views
 from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
@@ -103,7 +104,7 @@ def posterior_predictive(
     localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
     realized: list[Tensor] = []
     replicated: list[NullDraws] = []
-    kept: list[tuple[dict[Operator, KeptEdits], list[SteinMatrix]]] = []
+    kept: list[tuple[dict[Neighborhood, KeptEdits], list[SteinMatrix]]] = []
     rates: list[Mapping[Operator, Tensor]] = []
     edits = max(int(edit_bounds(view.operator.neighborhood, sequences).sum()) for view in views)
     with tqdm(desc="posterior draws", unit="draw", total=len(models), disable=not progress) as bar:
@@ -113,7 +114,7 @@ def posterior_predictive(
             rates.append(assembly.rates)
             for index, matrices in enumerate(assembly.matrices):
                 if len(realized) in localized:
-                    own = {operator: edits.under(index) for operator, edits in assembly.edits.items()}
+                    own = {around: edits.under(index) for around, edits in assembly.edits.items()}
                     kept.append((own, matrices))
                 realized.append(torch.stack([u_statistic(matrix) for matrix in matrices]))
             replicates = part.draw_like(sequences, generator)
@@ -126,7 +127,7 @@ def posterior_predictive(
     observed = torch.stack(realized)[:, shown]
     compared = perf_counter()
     by_draw = [
-        localize_views(own, views, [matrices[index] for index in shown], null.extreme, max_bytes)
+        localize_views(own, views, [matrices[index] for index in shown], null.extreme, [None] * len(views), max_bytes)
         for own, matrices in tqdm(kept, desc="localization", unit="draw", disable=not progress)
     ]
     places = [mean_localization(of_view) for of_view in zip(*by_draw, strict=True)]

@@ -30,6 +30,22 @@ from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.argument_checks import check_pair
 from pyro_ksd.sequences.container import Sequences
 
+FeatureKind = Literal[
+    "ngram",
+    "start",
+    "end",
+    "ends",
+    "skip",
+    "position",
+    "length",
+    "surprise",
+    "mirror",
+    "repeats",
+    "composition",
+    "feature",
+]
+"""What a feature is: it decides the words for it."""
+
 Matrix = TypeVar("Matrix", bound=SteinMatrix)
 """The form in which a kernel holds its Stein kernel matrix."""
 
@@ -51,13 +67,12 @@ class Kernel(ABC, Generic[Matrix]):
         return False
 
     @property
-    def feature_kind(self) -> Literal["", "ngram", "start", "length", "feature"]:
+    def feature_kind(self) -> FeatureKind | Literal[""]:
         """What a feature is, for a kernel whose features are reported one by one."""
         return ""
 
-    @property
-    def feature_name(self) -> str:
-        """What the features are called, where they are not n-grams."""
+    def feature_label(self, code: int, alphabet_size: int) -> str:
+        """What the feature with a code is called, apart from its symbols."""
         return ""
 
     def feature_symbols(self, codes: Tensor, alphabet_size: int) -> Tensor:
@@ -95,15 +110,14 @@ class Kernel(ABC, Generic[Matrix]):
         :param weights: ``[E]``, the operator's weights of the edits.
         :param max_bytes: an upper bound of the memory for one block of the kernel matrix between neighbors.
         """
-        return self.stein_each(sequences, edits, weights[None], max_bytes)[0]
+        return self.stein_each(WeightedEdits(0, sequences, edits, weights), max_bytes)[0]
 
     @abstractmethod
-    def stein_each(
-        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES
-    ) -> Sequence[Matrix]:
+    def stein_each(self, chunk: WeightedEdits, max_bytes: int = PAIR_BYTES) -> Sequence[Matrix]:
         """The Stein kernel matrices under each of ``K`` models, which share all work but that of the weights.
 
-        :param weights: ``[K, E]``, the weights of the edits under each model; other arguments as in :meth:`stein`.
+        :param chunk: sequences with their edits, and the weights ``[K, E]`` of these, or ``[E]`` for one model.
+        :param max_bytes: as in :meth:`stein`.
         """
 
     @abstractmethod
@@ -143,11 +157,11 @@ class PairwiseKernel(Kernel[GramMatrix]):
     [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
-    def stein_each(
-        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES
-    ) -> Sequence[GramMatrix]:
+    def stein_each(self, chunk: WeightedEdits, max_bytes: int = PAIR_BYTES) -> Sequence[GramMatrix]:
+        sequences = chunk.sequences
+        weights = torch.atleast_2d(chunk.weights)
         total = torch.zeros(len(weights), len(sequences), len(sequences), dtype=torch.double)
-        for left, right, block in self._blocks(sequences, edits, weights, max_bytes):
+        for left, right, block in self._blocks(sequences, chunk.edits, weights, max_bytes):
             for own, first, second in zip(total, left.coefficients, right.coefficients, strict=True):
                 weighted = block * first[:, None]
                 rows = weighted.new_zeros(len(sequences), len(right.owner)).index_add_(0, left.owner, weighted)
@@ -228,31 +242,40 @@ class FeatureKernel(Kernel[FeatureMatrix]):
 
     def stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor) -> FeatureMatrix:
         """``ψ(x_i) = Σ_y w(x_i, y) (φ(y) - φ(x_i))``, ``[N, D]``, from weights ``[E]``."""
-        return self.stein_features_each(sequences, edits, weights[None])[0]
+        return self.stein_features_each(WeightedEdits(0, sequences, edits, weights))[0]
 
     @abstractmethod
-    def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
-        """The Stein features under each of ``K`` models, ``K`` times ``[N, D]``, from their weights ``[K, E]``.
+    def stein_features_each(self, chunk: WeightedEdits) -> list[FeatureMatrix]:
+        """The Stein features under each of ``K`` models, ``K`` times ``[N, D]``, from weights ``[K, E]`` or ``[E]``.
 
         They are linear in the weights, so what the edits change is found once.
         """
 
     @abstractmethod
-    def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
-        """``<φ(y) - φ(x_i), f_i>`` for every edit ``y`` of its owner ``x_i``, with the witness ``f_i``; ``[E]``."""
+    def steps_along(self, chunk: WeightedEdits, witness: Witness) -> Tensor:
+        """``<φ(y) - φ(x_i), f_i>`` for every edit ``y`` of its owner ``x_i``, with the witness ``f_i``; ``[E]``.
+
+        Anything for an edit of weight 0.
+        """
+
+    def few_changes(self, chunk: WeightedEdits) -> Tensor | None:
+        """``φ(y) - φ(x_i)`` for every edit ``y`` of its owner ``x_i``, ``[E, D]``; ``None`` if ``D`` is above 16.
+
+        Anything for an edit of weight 0.
+        """
+        return None
 
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         check_pair(x, y)
         rows = torch.arange(len(x) + len(y))
         return self.features(Sequences.cat([x, y])).products(rows[: len(x)], rows[len(x) :])
 
-    def stein_each(
-        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES
-    ) -> Sequence[FeatureMatrix]:
-        return self.stein_features_each(sequences, edits, weights)
+    def stein_each(self, chunk: WeightedEdits, max_bytes: int = PAIR_BYTES) -> Sequence[FeatureMatrix]:
+        return self.stein_features_each(chunk.used())
 
     def edit_products(self, chunk: WeightedEdits, matrix: FeatureMatrix, max_bytes: int = PAIR_BYTES) -> Tensor:
-        return self.steps_along(chunk.sequences, chunk.edits, Witness.of(matrix, chunk.begin, len(chunk.sequences)))
+        witness = Witness.of(matrix, chunk.begin, len(chunk.sequences))
+        return chunk.whole(self.steps_along(chunk.used(), witness))
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,10 +298,8 @@ class KernelSum(Kernel[SumMatrix]):
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         return torch.stack([part.gram(x, y) for part in self.parts]).sum(0)
 
-    def stein_each(
-        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES
-    ) -> Sequence[SumMatrix]:
-        parts = [part.stein_each(sequences, edits, weights, max_bytes) for part in self.parts]
+    def stein_each(self, chunk: WeightedEdits, max_bytes: int = PAIR_BYTES) -> Sequence[SumMatrix]:
+        parts = [part.stein_each(chunk, max_bytes) for part in self.parts]
         return [SumMatrix(own) for own in zip(*parts, strict=True)]
 
     def edit_products(self, chunk: WeightedEdits, matrix: SumMatrix, max_bytes: int = PAIR_BYTES) -> Tensor:
@@ -324,10 +345,8 @@ class ScaledKernel(Kernel[Matrix]):
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         return self.factor * self.kernel.gram(x, y)
 
-    def stein_each(
-        self, sequences: Sequences, edits: Edits, weights: Tensor, max_bytes: int = PAIR_BYTES
-    ) -> Sequence[Matrix]:
-        found = self.kernel.stein_each(sequences, edits, weights, max_bytes)
+    def stein_each(self, chunk: WeightedEdits, max_bytes: int = PAIR_BYTES) -> Sequence[Matrix]:
+        found = self.kernel.stein_each(chunk, max_bytes)
         return [matrix.scaled(self.factor) for matrix in found]
 
     def edit_products(self, chunk: WeightedEdits, matrix: Matrix, max_bytes: int = PAIR_BYTES) -> Tensor:

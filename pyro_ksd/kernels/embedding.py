@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_function, check_number
-from pyro_ksd.edits.splices import Edits
+from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels.base import FeatureKernel
+from pyro_ksd.kernels.feature_places import FEW_FEATURES
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
@@ -44,14 +45,17 @@ class EmbeddingKernel(FeatureKernel):
 
     @property
     def meaning(self) -> str:
-        return f"the features of {self.feature_name!r}"
+        return f"the features of {self._name!r}"
 
     @property
     def feature_kind(self) -> Literal["feature"]:
         return "feature"
 
+    def feature_label(self, code: int, alphabet_size: int) -> str:
+        return f"{self._name} {code}"
+
     @property
-    def feature_name(self) -> str:
+    def _name(self) -> str:
         name = getattr(self.function, "__name__", type(self.function).__name__)
         return "a function" if name == "<lambda>" else str(name)
 
@@ -59,25 +63,37 @@ class EmbeddingKernel(FeatureKernel):
         rows = torch.arange(len(sequences)).split(self.batch_size)
         return FeatureMatrix(torch.cat([self._embed(sequences[index]) for index in rows]))
 
-    def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
-        own = self.features(sequences).values
+    def stein_features_each(self, chunk: WeightedEdits) -> list[FeatureMatrix]:
+        weights = torch.atleast_2d(chunk.weights)
+        own = self.features(chunk.sequences).values
         psi = own.new_zeros(len(weights), *own.shape)
-        for index, owner, change in self._changes(sequences, edits, own):
+        for index, owner, change in self._changes(chunk, own):
             for values, weight in zip(psi, weights, strict=True):
                 values.index_add_(0, owner, change * weight[index, None])
         return [FeatureMatrix(values) for values in psi]
 
-    def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
+    def steps_along(self, chunk: WeightedEdits, witness: Witness) -> Tensor:
         coefficient = witness.dense()
-        changes = self._changes(sequences, edits, self.features(sequences).values)
-        steps = [(change * coefficient.index_select(0, owner)).sum(1) for _, owner, change in changes]
-        return torch.cat(steps) if steps else coefficient.new_zeros(0)
+        steps = coefficient.new_zeros(len(chunk.edits))
+        for index, owner, change in self._changes(chunk, self.features(chunk.sequences).values):
+            steps[index] = (change * coefficient.index_select(0, owner)).sum(1)
+        return steps
 
-    def _changes(self, sequences: Sequences, edits: Edits, own: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Batches of edits: their flat positions ``[B]``, their owners ``[B]``, and ``φ(y) - φ(x)``, ``[B, D]``."""
-        for index in torch.arange(len(edits)).split(self.batch_size):
-            part = edits.select(index)
-            yield index, part.owner, self._embed(part.apply(sequences)) - own.index_select(0, part.owner)
+    def few_changes(self, chunk: WeightedEdits) -> Tensor | None:
+        own = self.features(chunk.sequences).values
+        if own.shape[1] > FEW_FEATURES:
+            return None
+        changes = own.new_zeros(len(chunk.edits), own.shape[1])
+        for index, _, change in self._changes(chunk, own):
+            changes[index] = change
+        return changes
+
+    def _changes(self, chunk: WeightedEdits, own: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Batches of edits with weight: flat positions ``[B]``, owners ``[B]``, and ``φ(y) - φ(x)``, ``[B, D]``."""
+        used = torch.atleast_2d(chunk.weights).any(0).nonzero().squeeze(1)
+        for index in used.split(self.batch_size):
+            part = chunk.edits.select(index)
+            yield index, part.owner, self._embed(part.apply(chunk.sequences)) - own.index_select(0, part.owner)
 
     def _embed(self, sequences: Sequences) -> Tensor:
         with torch.no_grad():

@@ -12,6 +12,8 @@ from torch import Tensor
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 
 LARGEST_CODE = 2**62
+FEW_FEATURES = 16
+"""Up to so many features are never sparse, and their kernels tell what each edit changes of them."""
 _DENSE_PLACES = 2**22  # a table of this size costs less than sorting, however few of its places are in use
 
 
@@ -48,7 +50,8 @@ class FeaturePlaces(ABC):
                 f"expected at most 2**62 different features, found {num_codes}; "
                 "use shorter n-grams (or prefixes) or a smaller alphabet"
             )
-        if num_rows * num_codes <= max(_DENSE_PLACES, 8 * sum(codes.numel() for _, codes in entries)):
+        affordable = max(_DENSE_PLACES, 8 * sum(codes.numel() for _, codes in entries))
+        if num_codes <= FEW_FEATURES or num_rows * num_codes <= affordable:
             return DensePlaces(num_rows, num_codes)
         rows = torch.cat([rows.expand_as(codes).reshape(-1) for rows, codes in entries])
         return SparsePlaces(rows, torch.cat([codes.reshape(-1) for _, codes in entries]), num_rows)
@@ -69,7 +72,7 @@ class DensePlaces(FeaturePlaces):
 
     def matrix(self, values: Tensor) -> FeatureMatrix:
         matrix = values.view(self._shape)
-        if 8 * int(matrix.count_nonzero()) >= self.size:
+        if self._shape[1] <= FEW_FEATURES or 8 * int(matrix.count_nonzero()) >= self.size:
             return FeatureMatrix(matrix)
         row, code = matrix.nonzero().unbind(1)
         return FeatureMatrix.from_entries(row, code, matrix[row, code], self._shape[0])

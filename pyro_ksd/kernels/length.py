@@ -11,26 +11,57 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_function, check_instance
-from pyro_ksd.edits.splices import Edits
-from pyro_ksd.kernels.base import FeatureKernel
-from pyro_ksd.kernels.stein_matrices import FeatureMatrix
-from pyro_ksd.kernels.witness import Witness
+from pyro_ksd.edits.splices import SpliceBlock
+from pyro_ksd.kernels.local_kernel import LocalKernel
 from pyro_ksd.sequences.container import Sequences
 
 
+@dataclass(frozen=True, eq=False)
+class LengthDistribution:
+    """Probabilities of lengths.
+
+    :param shortest: the smallest length.
+    :param probability: double ``[M]``, the probabilities of ``shortest, shortest + 1, ...``.
+
+    >>> found = LengthDistribution(3, torch.tensor([0.5, 0.25, 0.25], dtype=torch.double))
+    >>> found.mean, round(found.deviation, 3)
+    (3.75, 0.829)
+    """
+
+    shortest: int
+    probability: Tensor
+
+    @property
+    def lengths(self) -> Tensor:
+        """The lengths, long ``[M]``."""
+        return torch.arange(self.shortest, self.shortest + len(self.probability))
+
+    @property
+    def mean(self) -> float:
+        """The mean length."""
+        return float(self.probability @ self.lengths.double())
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the length."""
+        return float((self.probability @ (self.lengths - self.mean).square()).sqrt())
+
+
 def squared_length(lengths: Tensor) -> Tensor:
-    """``ℓ²``, the feature that sees a change of the length distribution best."""
+    """``ℓ²``, which compares the mean length where lengths are about geometric."""
     return lengths.double().square()
 
 
 @dataclass(frozen=True, eq=False)
-class LengthKernel(FeatureKernel):
+class LengthKernel(LocalKernel):
     r"""The inner product of features of the length, :math:`k(x, y) = \langle f(\ell_x), f(\ell_y) \rangle`.
 
     With the default :math:`f(\ell) = \ell^2`, :math:`k(x, x) = \ell^4`. Meant for the
     :class:`~pyro_ksd.stein.TailBlockOperator`.
 
     :param feature: takes lengths, long ``[N]``, gives ``[N]`` or ``[N, D]``.
+    :param names: what the features are called, one name for each.
+    :param distribution: the model's own length distribution, if the features were made from it; for reports.
 
     >>> data = Sequences.of(["abc", "b"])
     >>> LengthKernel().gram(data, data).tolist()
@@ -38,41 +69,39 @@ class LengthKernel(FeatureKernel):
     """
 
     feature: Callable[[Tensor], Tensor] = squared_length
+    names: tuple[str, ...] = ("length",)
+    distribution: LengthDistribution | None = None
 
     def __post_init__(self) -> None:
         check_function("feature", self.feature, "lengths")
+        check_instance("names", self.names, tuple, "a tuple with one name for each feature")
 
-    def features(self, sequences: Sequences) -> FeatureMatrix:
-        return FeatureMatrix(self._feature(sequences.lengths))
+    def num_features(self, alphabet_size: int) -> int:
+        return self._feature(torch.zeros(1, dtype=torch.long)).shape[1]
 
-    def stein_features_each(self, sequences: Sequences, edits: Edits, weights: Tensor) -> list[FeatureMatrix]:
-        change = self._change(sequences, edits)
-        psi = change.new_zeros(len(weights), len(sequences), change.shape[1])
-        for values, weight in zip(psi, weights, strict=True):
-            values.index_add_(0, edits.owner, change * weight[:, None])
-        return [FeatureMatrix(values) for values in psi]
+    def entries(self, sequences: Sequences) -> tuple[Tensor, Tensor, Tensor]:
+        values = self._feature(sequences.lengths)
+        rows = torch.arange(len(values))[:, None].expand_as(values)
+        codes = torch.arange(values.shape[1]).expand_as(values)
+        return rows.reshape(-1), codes.reshape(-1), values.reshape(-1)
 
-    def steps_along(self, sequences: Sequences, edits: Edits, witness: Witness) -> Tensor:
-        return (self._change(sequences, edits) * witness.dense().index_select(0, edits.owner)).sum(1)
+    def changes(self, sequences: Sequences, block: SpliceBlock) -> tuple[Tensor, Tensor]:
+        longest = sequences.width + max(block.growth, 0)
+        table = self._feature(torch.arange(longest + 1))
+        own = sequences.lengths.index_select(0, block.owner)
+        change = (table.index_select(0, own + block.growth) - table.index_select(0, own)).t()
+        return torch.arange(len(change))[:, None].expand_as(change), change
 
     @property
     def feature_kind(self) -> Literal["length"]:
         return "length"
 
-    @property
-    def feature_name(self) -> str:
-        return "length"
+    def feature_label(self, code: int, alphabet_size: int) -> str:
+        return self.names[code] if code < len(self.names) else f"{self.names[-1]} {code}"
 
     @property
     def meaning(self) -> str:
         return "the length"
-
-    def _change(self, sequences: Sequences, edits: Edits) -> Tensor:
-        """``φ(y) - φ(x)`` for every edit ``y`` of its owner ``x``, ``[E, D]``."""
-        longest = sequences.width + max((block.growth for block in edits.blocks), default=0)
-        table = self._feature(torch.arange(max(longest, sequences.width) + 1))
-        own = sequences.lengths.index_select(0, edits.owner)
-        return table.index_select(0, edits.new_lengths(sequences.lengths)) - table.index_select(0, own)
 
     def _feature(self, lengths: Tensor) -> Tensor:
         values = self.feature(lengths)

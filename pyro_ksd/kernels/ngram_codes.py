@@ -35,3 +35,15 @@ def ngram_symbols(codes: Tensor, length: int, base: int) -> Tensor:
     """
     places = base ** torch.arange(length - 1, -1, -1)
     return codes[:, None] // places % base
+
+
+def check_codes(base: int, length: int) -> None:
+    """Checks that all n-grams of a length have codes.
+
+    >>> check_codes(10**6, 4)
+    Traceback (most recent call last):
+    ValueError: expected at most 2**62 different runs of 4 symbols, found 1000000 symbols; use shorter runs
+    """
+    if base**length > 2**LONGEST_CODED:
+        most = f"2**{LONGEST_CODED} different runs of {length} symbols"
+        raise ValueError(f"expected at most {most}, found {base} symbols; use shorter runs")

@@ -305,7 +305,8 @@ def _ngrams(views: Sequence[View], localizations: Sequence[Localization], symbol
 def _labels(view: View, features: TopFeatures, symbols: Sequence[str]) -> list[str]:
     kernel = view.kernel
     ngrams = features.symbols.tolist()
-    return feature_labels(kernel.feature_kind, kernel.feature_name, features.code.tolist(), ngrams, symbols)
+    names = [kernel.feature_label(code, len(symbols)) for code in features.code.tolist()]
+    return feature_labels(kernel.feature_kind, names, ngrams, symbols)
 
 
 def _edits(

@@ -33,27 +33,54 @@ def are_letters(symbols: Sequence[str]) -> bool:
 
 
 def feature_labels(
-    kind: str, name: str, codes: Sequence[int], ngrams: Sequence[Sequence[int]], symbols: Sequence[str]
+    kind: str, names: Sequence[str], ngrams: Sequence[Sequence[int]], symbols: Sequence[str]
 ) -> list[str]:
     """The labels of the features of a view.
 
-    :param kind: what a feature is, see :attr:`pyro_ksd.kernels.Kernel.feature_kind`.
-    :param name: what features are called that are not n-grams.
-    :param codes: of the features.
+    :param kind: what a feature is, see :data:`pyro_ksd.kernels.base.FeatureKind`.
+    :param names: what the features are called apart from their symbols, see
+        :meth:`pyro_ksd.kernels.Kernel.feature_label`.
     :param ngrams: the codes of the symbols of each feature, as for :func:`spelled`.
 
-    >>> feature_labels("ngram", "", [5], [[1, 2]], "abc"), feature_labels("length", "length", [0], [[]], "abc")
+    >>> feature_labels("ngram", [""], [[1, 2]], "abc"), feature_labels("length", ["length"], [[]], "abc")
     (['bc'], ['length'])
-    >>> feature_labels("start", "", [0, 3], [[0, 1], [2, 3]], "abc")
-    ['^ab', '^c$']
+    >>> feature_labels("start", ["", ""], [[0, 1], [2, 3]], "abc"), feature_labels("end", [""], [[3, 1]], "abc")
+    (['^ab', '^c$'], ['^b$'])
+    >>> feature_labels("ends", [""], [[0, 1]], "abc"), feature_labels("skip", ["_"], [[0, 1]], "abc")
+    (['^a...b$'], ['a_b'])
+    >>> feature_labels("position", ["position 2 of 3"], [[0]], "abc")
+    ['a at position 2 of 3']
     """
-    if kind == "ngram":
-        return [spelled(ngram, symbols) for ngram in ngrams]
+    pairs = zip(names, ngrams, strict=True)
+    return [_feature_label(kind, name, ngram, symbols) for name, ngram in pairs]
+
+
+def _feature_label(kind: str, name: str, ngram: Sequence[int], symbols: Sequence[str]) -> str:
+    if kind in ("ngram", "start", "end", "ends"):
+        return _edge_label(kind, ngram, symbols)
+    if kind == "skip":
+        return ("" if are_letters(symbols) else " ").join(_around(name, spelled_symbols(ngram, symbols)))
+    if kind == "position":
+        return f"{spelled(ngram, symbols)} at {name}"
+    return name
+
+
+def _around(name: str, pair: Sequence[str]) -> list[str]:
+    return [pair[0], name, pair[1]] if name else list(pair)
+
+
+def _edge_label(kind: str, ngram: Sequence[int], symbols: Sequence[str]) -> str:
+    missing = len(symbols)  # the code of a place that the sequence does not have
     if kind == "start":
-        return [f"^{spelled(ngram, symbols)}" for ngram in ngrams]
-    if len(codes) == 1:
-        return [name]
-    return [f"{name}, feature {code}" if kind == "length" else f"{name} {code}" for code in codes]
+        return f"^{spelled(ngram, symbols)}"
+    if kind == "end":
+        is_whole = missing in ngram
+        own = spelled([code for code in ngram if code != missing], symbols)
+        return f"^{own}$" if is_whole else f"{own}$"
+    if kind == "ends":
+        first, last = ngram
+        return f"^{spelled([first], symbols)}...{spelled([last], symbols)}$" if first != missing else "^$"
+    return spelled(ngram, symbols)
 
 
 def operation(removed: Sequence[int], inserted: Sequence[int], symbols: Sequence[str]) -> str:

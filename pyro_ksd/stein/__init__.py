@@ -2,12 +2,14 @@
 """Stein operators, views, and the Stein kernel matrices that they give; samples by the Zanella process."""
 
 from pyro_ksd.stein.assembly import stein_matrices
-from pyro_ksd.stein.balancing import as_balancing, barker, metropolis, mpf
-from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
-from pyro_ksd.stein.views import View, default_views
+from pyro_ksd.stein.balancing import as_balancing, barker, metropolis, mpf, tempered
+from pyro_ksd.stein.length_features import length_kernel
+from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.stein.views import View, default_views, further_views
 from pyro_ksd.stein.zanella_sampler import ZanellaSamples, zanella_sample
 
 __all__ = [
+    "HeatBathOperator",
     "Operator",
     "TailBlockOperator",
     "View",
@@ -16,8 +18,11 @@ __all__ = [
     "as_balancing",
     "barker",
     "default_views",
+    "further_views",
+    "length_kernel",
     "metropolis",
     "mpf",
     "stein_matrices",
+    "tempered",
     "zanella_sample",
 ]

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,8 +13,8 @@ from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits, chunk_rows, edit_bounds
-from pyro_ksd.kernels.base import Kernel
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.edits.weighted_edits import KeptEdits, ScoredEdits, WeightedEdits, chunk_rows, edit_bounds
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
@@ -25,7 +24,7 @@ from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.views import View, check_views
-from pyro_ksd.stein.weighting import weighted_edits
+from pyro_ksd.stein.weighting import scored_edits, weighted
 
 _FEW = 5.0  # jumps of all sequences together, and of one on average
 _RARE = 0.05
@@ -38,13 +37,13 @@ class Assembly:
     :ivar matrices: ``K`` times one for each view.
     :ivar rates: for each operator of the views, the sums of all weights, double ``[K]``: how many jumps from all
         sequences are to be expected in a unit of time.
-    :ivar edits: for each operator, its edits and their weights; empty if they were not to be kept.
+    :ivar edits: for each neighborhood, its edits and their log-ratios; empty if they were not to be kept.
     :ivar model_seconds: the time that the models took.
     """
 
     matrices: list[list[SteinMatrix]]
     rates: Mapping[Operator, Tensor]
-    edits: Mapping[Operator, KeptEdits]
+    edits: Mapping[Neighborhood, KeptEdits]
     model_seconds: float
 
 
@@ -91,12 +90,13 @@ def assemble(
 ) -> Assembly:
     """The Stein kernel matrices of the sequences, one for each view, under each model.
 
-    Every chunk of sequences is visited once: its edits are weighted by the model, and all kernels with features compute
-    those of the chunk, so that memory never holds all edits. Kernels that compare every pair of neighbors get all edits
-    at once. Views that share an operator share its edits and weights.
+    Every chunk of sequences is visited once for each neighborhood: the model scores its edits, operators weight them,
+    and all kernels with features compute those of the chunk, so that memory never holds all edits. Kernels that compare
+    every pair of neighbors get all edits at once. Operators that share a neighborhood object share its edits and
+    log-ratios, and views that share an operator share its weights.
 
     :param sequences: all of them possible under the model.
-    :param keep: whether to keep the weights for a second visit.
+    :param keep: whether to keep the log-ratios for a second visit.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
@@ -110,74 +110,76 @@ def assemble(
     if not isinstance(model, ModelBatch):
         model = required_model(model)
     operators = list(dict.fromkeys(view.operator for view in views))
-    passes = {}
-    with tqdm(total=len(operators) * len(sequences), desc="Stein features", unit="step", disable=not progress) as bar:
+    neighborhoods = list(dict.fromkeys(operator.neighborhood for operator in operators))
+    passes = []
+    with tqdm(
+        total=len(neighborhoods) * len(sequences), desc="Stein features", unit="step", disable=not progress
+    ) as bar:
         if progress:
-            edits = sum(int(edit_bounds(operator.neighborhood, sequences).sum()) for operator in operators)
+            edits = sum(int(edit_bounds(around, sequences).sum()) for around in neighborhoods)
             bar.set_postfix_str(f"up to {edits:,} edits")
-        for operator in operators:
-            kernels = [view.kernel for view in views if view.operator is operator]
-            passes[operator] = _one_pass(model, operator, sequences, kernels, max_bytes, keep, bar)
-    own = {operator: iter(found.matrices) for operator, found in passes.items()}
-    by_view = [next(own[view.operator]) for view in views]
+        for around in neighborhoods:
+            own = [view for view in views if view.operator.neighborhood is around]
+            passes.append(_one_pass(model, around, sequences, own, max_bytes, keep, bar))
+    matrices = {view: matrices for found in passes for view, matrices in found.matrices.items()}
+    rates = {operator: rate for found in passes for operator, rate in found.rates.items()}
     return Assembly(
-        matrices=[list(matrices) for matrices in zip(*by_view, strict=True)],
-        rates={operator: found.rate for operator, found in passes.items()},
-        edits={operator: found.kept for operator, found in passes.items() if found.kept is not None},
-        model_seconds=sum(found.model_seconds for found in passes.values()),
+        matrices=[list(of_model) for of_model in zip(*(matrices[view] for view in views), strict=True)],
+        rates={operator: rates[operator] for operator in operators},
+        edits={found.kept.neighborhood: found.kept for found in passes if found.kept is not None},
+        model_seconds=sum(found.model_seconds for found in passes),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """What one pass over the data found for one operator: matrices of each kernel, ``K`` of them."""
+    """What one pass over the data found for one neighborhood: ``K`` matrices of each view."""
 
-    matrices: list[list[SteinMatrix]]
-    rate: Tensor
+    matrices: Mapping[View, list[SteinMatrix]]
+    rates: Mapping[Operator, Tensor]
     kept: KeptEdits | None
     model_seconds: float
 
 
 def _one_pass(
     model: SequenceModel | ModelBatch,
-    operator: Operator,
+    neighborhood: Neighborhood,
     sequences: Sequences,
-    kernels: Sequence[Kernel[Any]],
+    views: Sequence[View],
     max_bytes: int,
     keep: bool,
     bar: tqdm,
 ) -> _Pass:
-    neighborhood = operator.neighborhood
-    needs_all = not all(kernel.has_features for kernel in kernels)
-    parts: list[list[Sequence[SteinMatrix]]] = [[] for _ in kernels]
-    chunks: list[WeightedEdits] = []
-    weights: list[Tensor] = []
-    rate = torch.zeros(1, dtype=torch.double)
+    operators = list(dict.fromkeys(view.operator for view in views))
+    by_features = [view for view in views if view.kernel.has_features]
+    by_pairs = [view for view in views if not view.kernel.has_features]
+    parts: dict[View, list[Sequence[SteinMatrix]]] = {view: [] for view in views}
+    rates = {operator: torch.zeros(1, dtype=torch.double) for operator in operators}
+    chunks: list[ScoredEdits] = []
+    log_ratios: list[Tensor] = []
     model_seconds = 0.0
     for rows in chunk_rows(neighborhood, sequences):
         started = perf_counter()
-        chunk = weighted_edits(model, operator, sequences[rows].narrowed(), rows.start)
+        scored = scored_edits(model, neighborhood, sequences[rows].narrowed(), rows.start)
         model_seconds += perf_counter() - started
-        rate = rate + torch.atleast_2d(chunk.weights).sum(1)
-        for part, kernel in zip(parts, kernels, strict=True):
-            if kernel.has_features:
-                part.append(_matrices(kernel, chunk, max_bytes))
+        for operator in operators:
+            chunk = weighted(scored, operator)
+            rates[operator] = rates[operator] + torch.atleast_2d(chunk.weights).sum(1)
+            for view in by_features:
+                if view.operator is operator:
+                    parts[view].append(view.kernel.stein_each(chunk, max_bytes))
         if keep:
-            weights.append(chunk.weights)
-        if needs_all or (keep and neighborhood.is_costly):
-            chunks.append(chunk)
-        bar.update(len(chunk.sequences))
-    for part, kernel in zip(parts, kernels, strict=True):
-        if not kernel.has_features:
-            part.append(_matrices(kernel, WeightedEdits.cat(chunks, sequences), max_bytes))
-    edits = tuple(chunk.edits for chunk in chunks) if neighborhood.is_costly else ()
+            log_ratios.append(scored.log_ratio)
+        if by_pairs or (keep and neighborhood.is_costly):
+            chunks.append(scored)
+        bar.update(len(scored.sequences))
+    for view in by_pairs:
+        whole = WeightedEdits.cat([weighted(scored, view.operator) for scored in chunks], sequences)
+        parts[view].append(view.kernel.stein_each(whole, max_bytes))
+    edits = tuple(scored.edits for scored in chunks) if neighborhood.is_costly else ()
     return _Pass(
-        matrices=[[type(own[0]).cat(own) for own in zip(*part, strict=True)] for part in parts],
-        rate=rate,
-        kept=KeptEdits(neighborhood, sequences, tuple(weights), edits) if keep else None,
+        matrices={view: [type(own[0]).cat(own) for own in zip(*part, strict=True)] for view, part in parts.items()},
+        rates=rates,
+        kept=KeptEdits(neighborhood, sequences, tuple(log_ratios), edits) if keep else None,
         model_seconds=model_seconds,
     )
-
-
-def _matrices(kernel: Kernel[Any], chunk: WeightedEdits, max_bytes: int) -> Sequence[SteinMatrix]:
-    return kernel.stein_each(chunk.sequences, chunk.edits, torch.atleast_2d(chunk.weights), max_bytes)

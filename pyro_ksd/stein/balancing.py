@@ -48,6 +48,27 @@ def metropolis(log_ratio: Tensor) -> Tensor:
     return log_ratio.clamp(max=0).exp()
 
 
+def tempered(balancing: Balancing) -> Balancing:
+    r"""The balancing function :math:`g(t) / \cosh(\tfrac12 \log t)`, with small weights for very improbable edits.
+
+    As :math:`\cosh` is even, the result is balanced if ``balancing`` is. It keeps the product of the weight and the
+    log-ratio bounded. Otherwise the few sequences that are much less probable than their edits would carry the sum of
+    :class:`~pyro_ksd.kernels.SurpriseKernel`, and random signs do not know of those that are missing by chance.
+
+    >>> weights = tempered(barker)(torch.tensor([-float("inf"), -20.0, 0.0, 20.0], dtype=torch.double))
+    >>> [f"{weight:.1e}" for weight in weights.tolist()]
+    ['0.0e+00', '1.9e-13', '5.0e-01', '9.1e-05']
+    """
+    if not callable(balancing):
+        raise ValueError(f"balancing: expected a balancing function, such as barker, found {found(balancing)}")
+
+    def function(log_ratio: Tensor) -> Tensor:
+        size = log_ratio.abs()
+        return balancing(log_ratio) * (2 * (-size / 2).exp() / (1 + (-size).exp()))
+
+    return function
+
+
 _NAMED: dict[str, Balancing] = {"barker": barker, "mpf": mpf, "metropolis": metropolis}
 
 

@@ -74,6 +74,46 @@ class ZanellaOperator(Operator):
 
 
 @dataclass(frozen=True, eq=False)
+class HeatBathOperator(Operator):
+    r"""Draws one symbol anew, given all others: :math:`w(x, y) = p(y) / \sum_{y'} p(y')`.
+
+    The sum is over the sequences that differ from :math:`x` at most in the symbol that :math:`y` replaces, with
+    :math:`x` among them: the weights are the probabilities of a symbol given the rest of the sequence. For a function
+    of one symbol :math:`\psi(x) = \mathbb{E}[f \mid \text{rest}] - f(x)`, so this operator sees such functions with
+    less noise than the Zanella–Stein operator. Lengths never change; other edits than substitutions have weight 0.
+
+    Where the neighborhood restricts which symbols replace which, the sequences that differ in one symbol are not all
+    neighbors of each other. There the sum has only the two terms :math:`p(x) + p(y)` (Barker's weights).
+
+    :param neighborhood: with substitutions; all substitutions, insertions and deletions if left out.
+
+    >>> operator, data = HeatBathOperator(zs(locations=1)), Sequences.of(["ab"], "abc")
+    >>> edits = operator.neighborhood.edits(data)  # to aa and ac; aba, abb, abc; a
+    >>> operator.weights(data, edits, torch.tensor([0.5, 0.25, 1.0, 1.0, 1.0, 1.0]).log())
+    tensor([0.2857, 0.1429, 0.0000, 0.0000, 0.0000, 0.0000])
+    """
+
+    neighborhood: Neighborhood = field(default_factory=zs)
+
+    def __post_init__(self) -> None:
+        check_neighborhood("neighborhood", self.neighborhood)
+
+    def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
+        parts = zip(edits.blocks, edits.split(log_ratio), strict=True)
+        weights = [self._block_weights(sequences, block, ratio) for block, ratio in parts]
+        return torch.cat(weights) if weights else log_ratio
+
+    def _block_weights(self, sequences: Sequences, block: SpliceBlock, log_ratio: Tensor) -> Tensor:
+        if block.removed != 1 or block.growth:
+            return torch.zeros_like(log_ratio)
+        if not self.neighborhood.replaces_freely:
+            return log_ratio.sigmoid()
+        site = block.owner * sequences.width + block.start
+        others = _logsumexp_by_owner(log_ratio, site, len(sequences) * sequences.width)
+        return (log_ratio - others.index_select(0, site).logaddexp(log_ratio.new_zeros(()))).exp()
+
+
+@dataclass(frozen=True, eq=False)
 class TailBlockOperator(Operator):
     r"""Jumps between a sequence and the block of all its extensions by one symbol.
 
@@ -111,14 +151,29 @@ class TailBlockOperator(Operator):
 
     def _tail_weights(self, blocks: Sequence[SpliceBlock], ratios: Sequence[Tensor], count: int) -> list[Tensor]:
         """The weights of what replaces, appends and removes the last symbol of ``count`` sequences."""
-        swap, append, remove = blocks
+        _, append, remove = blocks
         swap_ratio, append_ratio, remove_ratio = ratios
-        up = _logsumexp_by_owner(append_ratio, append.owner, count)
-        siblings = _logsumexp_by_owner(swap_ratio, swap.owner, count).logaddexp(swap_ratio.new_zeros(()))
+        up, siblings = block_ratios(blocks, ratios, count)
         rate_up = self.balancing(up)  # type: ignore[operator]  # made a function in __post_init__
         share = (append_ratio - up[append.owner]).exp().nan_to_num(nan=0.0)
         rate_down = self.balancing(remove_ratio - siblings[remove.owner])  # type: ignore[operator]
         return [torch.zeros_like(swap_ratio), rate_up[append.owner] * share, rate_down]
+
+
+def block_ratios(blocks: Sequence[SpliceBlock], ratios: Sequence[Tensor], count: int) -> tuple[Tensor, Tensor]:
+    r"""How probable blocks of sequences are, each as a log-ratio to a sequence.
+
+    :param blocks: what replaces, appends and removes the last symbol of ``count`` sequences.
+    :param ratios: the log-ratios of these edits.
+    :returns: ``[count]`` each, those of all extensions by one symbol, :math:`\log P_\uparrow(x) / p(x)`, and of all
+        sequences with any last symbol in place of its own, :math:`\log P_\uparrow(x^-) / p(x)` with :math:`x^-` without
+        it.
+    """
+    swap, append, _ = blocks
+    swap_ratio, append_ratio, _ = ratios
+    up = _logsumexp_by_owner(append_ratio, append.owner, count)
+    siblings = _logsumexp_by_owner(swap_ratio, swap.owner, count).logaddexp(swap_ratio.new_zeros(()))
+    return up, siblings
 
 
 def _logsumexp_by_owner(values: Tensor, owner: Tensor, count: int) -> Tensor:

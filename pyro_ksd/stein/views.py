@@ -10,17 +10,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.option_checks import check_instance, found
+from pyro_ksd.common.option_checks import check_instance, check_positive, found
 from pyro_ksd.edits.neighborhoods import Neighborhood, zs
 from pyro_ksd.kernels.base import Kernel
+from pyro_ksd.kernels.composition import CompositionKernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.embedding import EmbeddingKernel
+from pyro_ksd.kernels.end import EndKernel
+from pyro_ksd.kernels.ends import EndsKernel
 from pyro_ksd.kernels.length import LengthKernel
+from pyro_ksd.kernels.mirror import MirrorKernel
+from pyro_ksd.kernels.position import PositionKernel
+from pyro_ksd.kernels.repeats import RepeatsKernel
+from pyro_ksd.kernels.skip import SkipKernel
 from pyro_ksd.kernels.start import StartKernel
+from pyro_ksd.kernels.surprise import SurpriseKernel
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.balancing import Balancing
-from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.stein.balancing import Balancing, as_balancing, tempered
+from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator
 
+_RARER = 0.5  # the weight of views of faults that are less common
 _PAIRS_BATCH = 2**11  # sequences whose pairs of channels are counted at once, of which there may be thousands
 
 
@@ -31,6 +40,7 @@ class View:
     :param name: what a person calls it, such as ``"content-2"``.
     :param operator: the Stein operator. Views that share one operator object share its edits and log-ratios.
     :param kernel: the kernel.
+    :param weight: how much the view counts in the decision of all views together.
 
     >>> from pyro_ksd import ksd_check
     >>> from pyro_ksd.examples import random_walk
@@ -45,11 +55,13 @@ class View:
     name: str
     operator: Operator
     kernel: Kernel[Any]
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
         check_instance("name", self.name, str, "a word, such as 'pairs'")
         check_instance("operator", self.operator, Operator, "an operator, such as ZanellaOperator()")
         check_instance("kernel", self.kernel, Kernel, "a kernel, such as HammingKernel()")
+        check_positive("weight", self.weight)
 
 
 def check_views(views: object) -> None:
@@ -63,24 +75,69 @@ def check_views(views: object) -> None:
         raise ValueError(f"views: expected a list of View objects, at least one, found {found(views)}")
 
 
-def default_views(neighborhood: Neighborhood | None = None, balancing: str | Balancing = "barker") -> list[View]:
+def default_views(
+    neighborhood: Neighborhood | None = None,
+    balancing: str | Balancing = "barker",
+    length: LengthKernel | None = None,
+) -> list[View]:
     """The views that together see most of what can be wrong with a sequence model.
 
     ``content-1``, ``content-2``, ``content-3`` compare single symbols, pairs and triples wherever they stand, ``start``
-    the first symbol, ``length`` the length.
+    the first symbol, ``length`` the length, ``surprise`` how probable the sequences are under the model. Four views of
+    what is wrong less often count half: ``skip`` compares pairs of symbols at distances 2 and 3, ``position`` symbols
+    by their position modulo 6, ``mirror`` how much of a sequence reads the same backwards, ``repeats`` runs of one
+    symbol.
 
     :param neighborhood: the edits of all views but ``length``, which has those of its
         :attr:`~pyro_ksd.edits.Neighborhood.tail`; all substitutions, insertions and deletions if left out.
-    :param balancing: the balancing function of all views.
+    :param balancing: the balancing function of ``content``, ``length`` and ``surprise``; the others draw symbols anew,
+        see :class:`HeatBathOperator`.
+    :param length: the kernel of ``length``, such as that of :func:`~pyro_ksd.stein.length_kernel`; the square of the
+        length if left out.
 
-    >>> [view.name for view in default_views()]
-    ['content-1', 'content-2', 'content-3', 'start', 'length']
+    >>> [view.name for view in default_views()]  # doctest: +NORMALIZE_WHITESPACE
+    ['content-1', 'content-2', 'content-3', 'start', 'length', 'surprise',
+     'skip', 'position', 'mirror', 'repeats']
     """
     neighborhood = zs() if neighborhood is None else neighborhood
-    operator = ZanellaOperator(neighborhood, balancing)
-    content = [View(f"content-{t}", operator, ContiguousKernel(t)) for t in (1, 2, 3)]
-    start = View("start", operator, StartKernel())
-    return [*content, start, View("length", TailBlockOperator(balancing, neighborhood.tail), LengthKernel())]
+    rates = as_balancing(balancing)
+    jumps = ZanellaOperator(neighborhood, rates)
+    redraws = _symbol_operator(neighborhood, jumps)
+    content = [View(f"content-{t}", jumps, ContiguousKernel(t)) for t in (1, 2, 3)]
+    tail = TailBlockOperator(rates, neighborhood.tail)
+    return [
+        *content,
+        View("start", redraws, StartKernel()),
+        View("length", tail, LengthKernel() if length is None else length),
+        View("surprise", ZanellaOperator(neighborhood, tempered(rates)), SurpriseKernel()),
+        View("skip", redraws, SkipKernel((2, 3)), _RARER),
+        View("position", redraws, PositionKernel(6), _RARER),
+        View("mirror", redraws, MirrorKernel(), _RARER),
+        View("repeats", redraws, RepeatsKernel(4), _RARER),
+    ]
+
+
+def further_views(neighborhood: Neighborhood | None = None, balancing: str | Balancing = "barker") -> list[View]:
+    """Views that a check takes only if it is asked to.
+
+    ``end`` compares the last symbol, ``ends`` the first with the last, ``composition`` how uneven the symbols of each
+    sequence are.
+
+    >>> [view.name for view in further_views()]
+    ['end', 'ends', 'composition']
+    """
+    neighborhood = zs() if neighborhood is None else neighborhood
+    redraws = _symbol_operator(neighborhood, ZanellaOperator(neighborhood, as_balancing(balancing)))
+    return [
+        View("end", redraws, EndKernel()),
+        View("ends", redraws, EndsKernel()),
+        View("composition", redraws, CompositionKernel()),
+    ]
+
+
+def _symbol_operator(neighborhood: Neighborhood, jumps: Operator) -> Operator:
+    """What draws symbols anew, or all jumps where the neighborhood has no substitutions."""
+    return HeatBathOperator(neighborhood) if "substitution" in neighborhood.kinds else jumps
 
 
 def channel_views(neighborhood: Neighborhood, balancing: str | Balancing = "barker") -> list[View]:

@@ -8,15 +8,59 @@ from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_instance
 from pyro_ksd.common.tensor_checks import check_tensor
-from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood
 from pyro_ksd.edits.splices import Edits
-from pyro_ksd.edits.weighted_edits import WeightedEdits
+from pyro_ksd.edits.weighted_edits import ScoredEdits, WeightedEdits
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.model_batch import ModelBatch
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import Operator
+
+
+def scored_edits(
+    model: SequenceModel | ModelBatch, neighborhood: Neighborhood, sequences: Sequences, begin: int = 0
+) -> ScoredEdits:
+    """The edits of a neighborhood around the sequences, with their log-ratios, ``[E]``, or ``[K, E]`` for ``K`` models.
+
+    :param sequences: all of them possible under the model.
+    :param begin: the row of the first sequence in the data.
+    :raises ValueError: if the model gives NaN to an edit.
+
+    >>> from pyro_ksd.edits import zs
+    >>> from pyro_ksd.examples import random_walk
+    >>> found = scored_edits(random_walk(3), zs(), Sequences.of(["ab", "bca"]))
+    >>> len(found.edits)  # 10 substitutions, 16 insertions, 5 deletions
+    31
+    """
+    check_neighborhood("neighborhood", neighborhood)
+    check_sequences("sequences", sequences)
+    if not isinstance(model, ModelBatch):
+        model = required_model(model)
+    asked = model.for_rows(begin) if isinstance(model, SequenceModel) else model
+    edits, log_ratio = edits_with_ratios(asked, neighborhood, sequences, begin)
+    return ScoredEdits(begin, sequences, edits, log_ratio)
+
+
+def weighted(scored: ScoredEdits, operator: Operator) -> WeightedEdits:
+    """Edits with the weights that an operator with their neighborhood gives them.
+
+    >>> from pyro_ksd.edits import zs
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein import ZanellaOperator
+    >>> scored = scored_edits(random_walk(3), zs(), Sequences.of(["ab", "bca"]))
+    >>> weighted(scored, ZanellaOperator()).weights.equal(scored.log_ratio.sigmoid())
+    True
+    """
+    check_instance("scored", scored, ScoredEdits, "edits with log-ratios, such as scored_edits(...)")
+    check_instance("operator", operator, Operator, "an operator, such as ZanellaOperator()")
+    (sequences, edits, log_ratio) = (scored.sequences, scored.edits, scored.log_ratio)
+    if log_ratio.ndim == 1:
+        weights = operator.weights(sequences, edits, log_ratio)
+    else:
+        weights = torch.stack([operator.weights(sequences, edits, own) for own in log_ratio])
+    return WeightedEdits(scored.begin, sequences, edits, weights, log_ratio)
 
 
 def weighted_edits(
@@ -35,16 +79,7 @@ def weighted_edits(
     31
     """
     check_instance("operator", operator, Operator, "an operator, such as ZanellaOperator()")
-    check_sequences("sequences", sequences)
-    if not isinstance(model, ModelBatch):
-        model = required_model(model)
-    asked = model.for_rows(begin) if isinstance(model, SequenceModel) else model
-    edits, log_ratio = edits_with_ratios(asked, operator.neighborhood, sequences, begin)
-    if log_ratio.ndim == 1:
-        weights = operator.weights(sequences, edits, log_ratio)
-    else:
-        weights = torch.stack([operator.weights(sequences, edits, own) for own in log_ratio])
-    return WeightedEdits(begin, sequences, edits, weights)
+    return weighted(scored_edits(model, operator.neighborhood, sequences, begin), operator)
 
 
 def edits_with_ratios(

@@ -9,7 +9,7 @@ from example_models import walk
 from scipy.stats import binom
 
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
-from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.feature_scores import largest_score, scores
 from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, wild_bootstrap
 from pyro_ksd.fit_tests.statistics import p_value, u_statistic
@@ -27,7 +27,7 @@ NAMES = [*(view.name for view in VIEWS), "overall", *(f"a feature of {view.name}
 
 def p_values(statistic: torch.Tensor, extreme: torch.Tensor, null: NullDraws) -> torch.Tensor:
     """The p-values of the views, of all together, and of each view's most extreme feature."""
-    each, overall = min_p(statistic, null.statistic)
+    each, overall = harmonic_p(statistic, null.statistic)
     return torch.cat([each, overall[None], p_value(extreme, null.extreme)])
 
 

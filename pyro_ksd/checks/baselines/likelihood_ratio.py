@@ -16,7 +16,7 @@ from pyro_ksd.checks.baselines.sampling import drawn_for, null_draws, sampleable
 from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.common.option_checks import check_number, is_real
 from pyro_ksd.common.random_numbers import seeded_generator
-from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.fitting.counting import check_pseudocount, fitted_log_likelihoods
 from pyro_ksd.models.impossible_sequences import check_possible, find_impossible
@@ -85,7 +85,7 @@ def likelihood_ratio_check(
         lambda sets: statistics(drawn_for(sequences, ready, sets * size, generator)), num_bootstrap, progress
     )
     null = _finite(null, observed)
-    each, overall = min_p(observed, null)
+    each, overall = harmonic_p(observed, null)
     groups = common_groups(
         {other.name: other.meaning},
         observed,

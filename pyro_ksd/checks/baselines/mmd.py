@@ -17,7 +17,7 @@ from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES
 from pyro_ksd.common.option_checks import check_instance, check_mapping, check_number
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import SMALL_SAMPLE, Bootstrap
-from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.null_draws import rademacher
 from pyro_ksd.fit_tests.statistics import u_statistic, weighted_u_statistics
 from pyro_ksd.kernels.base import FeatureKernel, Kernel
@@ -99,7 +99,7 @@ def mmd_check(
     else:
         observed = _statistics(kernels, sequences, sample, 1)[0]
         null = _parametric_draws(kernels, ready, sequences, samples, num_bootstrap, generator, progress)
-    each, overall = min_p(observed, null)
+    each, overall = harmonic_p(observed, null)
     groups = common_groups(
         {name: kernel.meaning for name, kernel in kernels.items()},
         observed,

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Bounded features of the length, made for a model: Neyman's smooth test of its length distribution.
+
+The :class:`~pyro_ksd.stein.TailBlockOperator` makes the length a birth–death process that leaves the model's length
+distribution :math:`P` invariant: it grows at rate :math:`g(R_j)` and shrinks at rate :math:`g(1 / R_{j-1})`, with
+:math:`R_j = P(j + 1) / P(j)`. For a function :math:`h` of the length, the solution of the Poisson equation
+
+.. math::
+    f(j + 1) - f(j) = -\frac{1}{P(j)\,g(R_j)} \sum_{k \le j} P(k)\,\bigl(h(k) - P(h)\bigr)
+
+has :math:`A f = P(h) - h`: the Stein feature compares the mean of :math:`h` under the model with its value in the data.
+It is bounded if :math:`h` is. A polynomial :math:`f` such as :math:`\ell^2` is not: where the model has a last possible
+length, the few sequences of that length carry the whole sum.
+
+The functions :math:`h` are the first Legendre polynomials of the rank :math:`u` of a length in :math:`P` (Neyman, 1937;
+they see the location, the spread and the shape), and whether the length is even. Under :math:`P` each has the mean 0
+and the variance 1.
+
+Only ratios are needed. The mean of :math:`\sum_s p(x \cdot s) / p(x)` over the sequences of length :math:`j` of a true
+model is :math:`R_j`. The Stein identity holds for every :math:`f`: an error of :math:`\hat P` costs power, not level.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.edits.weighted_edits import chunk_rows
+from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
+from pyro_ksd.models.base import SequenceModel, draw_data_sets
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.balancing import Balancing
+from pyro_ksd.stein.operators import block_ratios
+from pyro_ksd.stein.weighting import edits_with_ratios
+
+FEATURE_NAMES = ("length", "spread of the length", "skewness of the length", "peakedness of the length", "even length")
+"""What the features are called: four Legendre polynomials of the rank, and the parity."""
+
+_DRAWN = 1000  # sequences of the model, where it can be sampled
+_ENOUGH = 10  # sequences of one length, whose mean ratio needs no others
+_NEAREST = 30  # sequences of similar lengths, where there are fewer
+_UNSEEN = 3.0  # sequences longer, or shorter, than all that were seen may make up this many of them
+_NEGLIGIBLE = 1e-9
+
+
+def length_kernel(
+    model: SequenceModel, sequences: Sequences, tail: Neighborhood, balancing: Balancing
+) -> LengthKernel | None:
+    """The kernel of these features for a model.
+
+    :param sequences: the data; they stand in for sequences of the model where it cannot be sampled cheaply.
+    :param tail: what replaces, appends and removes the last symbol, see :attr:`pyro_ksd.edits.Neighborhood.tail`.
+    :param balancing: of the operator.
+    :returns: ``None`` if the edits cannot change some lengths.
+
+    >>> from pyro_ksd.edits import zs
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein import barker
+    >>> kernel = length_kernel(random_walk(3, mean_length=8), Sequences.of(["ab", "a"], "abc"), zs(locations=1), barker)
+    >>> kernel.distribution.shortest, round(kernel.distribution.mean, 1)
+    (1, 8.0)
+    """
+    distribution = length_distribution(model, sequences, tail)
+    if distribution is None:
+        return None
+    table = smooth_features(distribution, balancing)
+    shortest = distribution.shortest
+
+    def feature(lengths: Tensor) -> Tensor:
+        place = (lengths - shortest).clamp(min=0)
+        beyond = (place - (len(table) - 1)).clamp(min=0)
+        slope = table[-1] - table[-2]
+        return table[place.clamp(max=len(table) - 1)] + beyond[:, None] * slope
+
+    return LengthKernel(feature, FEATURE_NAMES, distribution)
+
+
+def length_distribution(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> LengthDistribution | None:
+    """The length distribution of a model, estimated from its ratios at sequences of its own.
+
+    :param sequences: the data; they stand in for sequences of the model where it cannot be sampled cheaply.
+    :param tail: what replaces, appends and removes the last symbol.
+    :returns: ``None`` if the edits cannot change some lengths.
+    """
+    if model.can_draw and not model.is_costly:
+        known = sequences[torch.arange(_DRAWN) % len(sequences)].covariates
+        sequences = draw_data_sets(model, 1, _DRAWN, known, torch.Generator().manual_seed(0))
+    up, down = _ratios(model, sequences, tail)
+    return _distribution(sequences.lengths, up, down)
+
+
+def _ratios(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> tuple[Tensor, Tensor]:
+    """How probable longer and shorter sequences are; ``[N]`` each.
+
+    :returns: ``log Σ_s p(x s) / p(x)``, and ``log p(x') / Σ_s p(x' s)`` with ``x'`` without the last symbol of ``x``.
+    """
+    ups = []
+    downs = []
+    for rows in chunk_rows(tail, sequences):
+        part = sequences[rows].narrowed()
+        edits, log_ratio = edits_with_ratios(model.for_rows(rows.start), tail, part)
+        ratios = edits.split(log_ratio)[:3]
+        blocks = edits.blocks[:3]
+        up, siblings = block_ratios(blocks, ratios, len(part))
+        shortened = torch.full_like(up, -torch.inf).index_copy_(0, blocks[2].owner, ratios[2])
+        ups.append(up)
+        downs.append(shortened - siblings)
+    return torch.cat(ups), torch.cat(downs)
+
+
+def _distribution(lengths: Tensor, up: Tensor, down: Tensor) -> LengthDistribution | None:
+    """The length distribution from the log-ratios at sequences of these lengths, ``[N]`` each."""
+    first = int(lengths.min())
+    last = int(lengths.max())
+    log_ratio = torch.stack([_mean_ratio(lengths, up, length) for length in range(first, last + 1)])
+    gap = (log_ratio[:-1] == -torch.inf).nonzero()
+    if len(gap) or (first == last and log_ratio[-1] == -torch.inf):
+        return None  # no edit of one symbol leads from some lengths to longer ones
+    share = _UNSEEN / len(lengths)
+    inside = torch.cat([log_ratio.new_zeros(1), log_ratio[:-1].cumsum(0)])
+    inside = inside - inside.logsumexp(0)
+    above = _extrapolated(inside[-1], log_ratio[-1], 10 * last + 100, share)
+    below = _extrapolated(inside[0], _mean_ratio(lengths, down, first), first, share).flip(0)
+    log_p = torch.cat([below, inside, above])
+    return LengthDistribution(first - len(below), (log_p - log_p.logsumexp(0)).exp())
+
+
+def _mean_ratio(lengths: Tensor, log_ratio: Tensor, length: int) -> Tensor:
+    """The log of the mean ratio at sequences of this length, or of the nearest ones if there are few of them."""
+    distance = (lengths - length).abs()
+    here = distance == 0
+    if here.any() and (log_ratio[here] == -torch.inf).all():
+        return log_ratio.new_full((), -torch.inf)
+    if int(here.sum()) < _ENOUGH:
+        here = distance <= distance.sort().values[min(_NEAREST, len(lengths)) - 1]
+        here &= log_ratio > -torch.inf
+    return log_ratio[here].logsumexp(0) - here.sum().log()
+
+
+def _extrapolated(log_p: Tensor, step: Tensor, most: int, share: float) -> Tensor:
+    """Log-probabilities of lengths that were not seen, by a constant ratio, until they make up the share."""
+    if step == -torch.inf or most < 1:
+        return log_p.new_zeros(0)
+    values = log_p + step * torch.arange(1, most + 1)
+    kept = (values.logcumsumexp(0) <= torch.tensor(share).log()) & (values > torch.tensor(_NEGLIGIBLE).log())
+    return values[: int(kept.long().cumprod(0).sum())]
+
+
+def smooth_features(distribution: LengthDistribution, balancing: Balancing) -> Tensor:
+    """The features ``f`` of the lengths ``shortest, shortest + 1, ...``, double ``[M + 1, D]``.
+
+    The last feature belongs to the parity of the length, the others to the Legendre polynomials of its rank. Beyond the
+    last length they go on with the same slope.
+
+    >>> from pyro_ksd.stein import barker
+    >>> uniform = LengthDistribution(1, torch.full((5,), 0.2, dtype=torch.double))
+    >>> smooth_features(uniform, barker).diff(dim=0)[:4, 0]  # no more than a few units
+    tensor([2.8284, 4.2426, 4.2426, 2.8284], dtype=torch.float64)
+    """
+    p = distribution.probability
+    targets = _targets(distribution)
+    centered = (targets - p @ targets) * p[:, None]
+    below = centered.cumsum(0)[:-1]
+    above = centered.flip(0).cumsum(0).flip(0)[1:]
+    # Both sums are the same up to their sign; the one with fewer terms has the smaller rounding error.
+    in_lower_half = (p.cumsum(0) < 0.5)[:-1, None]
+    gathered = torch.where(in_lower_half, below, -above)
+    rate = balancing((p[1:] / p[:-1]).log())
+    steps = -gathered / (p[:-1] * rate)[:, None]
+    return torch.cat([steps.new_zeros(1, steps.shape[1]), steps, steps[-1:]]).cumsum(0)
+
+
+def _targets(distribution: LengthDistribution) -> Tensor:
+    """The functions of the length whose means are compared, double ``[M, D]``; each has about unit variance."""
+    p = distribution.probability
+    x = 2 * (p.cumsum(0) - p / 2) - 1
+    polynomials = [torch.special.legendre_polynomial_p(x, degree) for degree in range(1, len(FEATURE_NAMES))]
+    polynomials.append((distribution.lengths % 2 == 0).double())
+    targets = torch.stack(polynomials, 1)
+    centered = targets - p @ targets
+    spread = (p @ centered.square()).sqrt()
+    return centered / spread.clamp(min=_NEGLIGIBLE)
