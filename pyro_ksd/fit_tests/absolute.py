@@ -18,9 +18,9 @@ from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits
 from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.informative import informative_views
-from pyro_ksd.fit_tests.lookahead import missing_spread
+from pyro_ksd.fit_tests.lookahead import missing_rows
 from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, refitted_bootstrap, wild_bootstrap
-from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic
+from pyro_ksd.fit_tests.statistics import check_sample_size, p_value, u_statistic
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
@@ -33,6 +33,9 @@ from pyro_ksd.stein.views import View, check_views
 SMALL_SAMPLE = 100
 """With fewer sequences than this, null draws come from the model where it can be sampled. From here on the wild
 bootstrap keeps its level and has power, and costs far less."""
+
+_DOUBTFUL = 0.2
+"""Views with a larger p-value of the wild bootstrap need no look at what the data lack, which would only raise it."""
 
 Bootstrap = Literal["auto", "parametric", "wild"]
 """Where null draws are to come from."""
@@ -53,7 +56,6 @@ class GoodnessOfFit:
     :ivar kind: how the null draws were made.
     :ivar edits: the edits and log-ratios of each neighborhood of the views.
     :ivar matrices: the Stein kernel matrix of each view.
-    :ivar missing: for each view, what the data do not show of the spread of its features, or ``None``.
     :ivar seconds: the time that each stage took.
     """
 
@@ -65,7 +67,6 @@ class GoodnessOfFit:
     kind: Kind
     edits: Mapping[Neighborhood, KeptEdits]
     matrices: tuple[SteinMatrix, ...]
-    missing: tuple[Tensor | None, ...]
     seconds: Mapping[str, float]
 
 
@@ -119,15 +120,16 @@ def goodness_of_fit(
     observed = torch.stack([u_statistic(matrix) for matrix in matrices])
     assembled = perf_counter()
     generator = seeded_generator(seed)
-    missing: list[Tensor | None] = [None] * len(views)
     if kind == "wild":
+        null = wild_bootstrap(matrices, views, num_bootstrap, generator, progress=progress)
         missing = [
-            missing_spread(model, view, found.edits[view.operator.neighborhood], matrix.features, generator)
-            if matrix.features is not None
+            missing_rows(model, view, found.edits[view.operator.neighborhood], matrix.features, generator)
+            if p <= _DOUBTFUL and matrix.features is not None
             else None
-            for view, matrix in zip(views, matrices, strict=True)
+            for view, matrix, p in zip(views, matrices, p_value(observed, null.statistic).tolist(), strict=True)
         ]
-        null = wild_bootstrap(matrices, views, num_bootstrap, generator, missing=missing, progress=progress)
+        if any(rows is not None for rows in missing):
+            null = wild_bootstrap(matrices, views, num_bootstrap, generator, missing=missing, progress=progress)
     else:
         options: dict[str, Any] = {
             "covariates": sequences.covariates,
@@ -149,7 +151,6 @@ def goodness_of_fit(
         kind=kind,
         edits=found.edits,
         matrices=tuple(matrices),
-        missing=tuple(missing),
         seconds={
             "model": found.model_seconds,
             "kernels": assembled - started - found.model_seconds,

@@ -50,18 +50,6 @@ def scores(matrix: FeatureMatrix) -> tuple[Tensor, Tensor]:
     return total[0], spread[0]
 
 
-def whole_spread(matrix: FeatureMatrix, missing: Tensor | None) -> Tensor:
-    """The spreads of the sums of the features, ``[D]``, with what the data do not show of it.
-
-    :param missing: ``[D]``, see :mod:`pyro_ksd.fit_tests.lookahead`; ``None`` if nothing is known of it.
-    """
-    _, spread = scores(matrix)
-    if missing is None:
-        return spread
-    squares = next(matrix.group_sums(len(matrix), torch.square))[0]
-    return torch.maximum(spread, (squares + missing.square()).sqrt())
-
-
 def largest_score(total: Tensor, spread: Tensor) -> Tensor:
     """The largest ``|z|`` in each row of ``[G, D]`` sums and spreads, ``[G]``; a feature without spread has none."""
     if not total.shape[1]:

@@ -26,7 +26,7 @@ from pyro_ksd.common.option_checks import check_flag, check_instance, check_numb
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
-from pyro_ksd.fit_tests.feature_scores import whole_spread
+from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.statistics import p_value
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.stein.views import View
@@ -114,8 +114,7 @@ def localize(result: GoodnessOfFit, *, max_bytes: int = PAIR_BYTES, progress: bo
     check_number("max_bytes", max_bytes, least=1)
     check_flag("progress", progress)
     extreme = result.null.extreme
-    missing = result.missing
-    return localize_views(result.edits, result.views, result.matrices, extreme, missing, max_bytes, progress=progress)
+    return localize_views(result.edits, result.views, result.matrices, extreme, max_bytes, progress=progress)
 
 
 def localize_views(
@@ -123,7 +122,6 @@ def localize_views(
     views: Sequence[View],
     matrices: Sequence[SteinMatrix],
     extreme: Tensor,
-    missing: Sequence[Tensor | None],
     max_bytes: int = PAIR_BYTES,
     *,
     progress: bool = False,
@@ -133,7 +131,6 @@ def localize_views(
     :param edits: of the neighborhoods of the views.
     :param matrices: the Stein kernel matrix of each view.
     :param extreme: ``[B, V]``, null draws of the largest ``|z|`` of each view's features.
-    :param missing: for each view, what the data do not show of the spread of its features, or ``None``.
     """
     neighborhoods = list(dict.fromkeys(view.operator.neighborhood for view in views))
     parts: dict[View, list[_Places]] = {view: [] for view in views}
@@ -164,11 +161,9 @@ def localize_views(
             contribution=matrix.others() / (len(matrix) * (len(matrix) - 1)),
             attribution=torch.cat([part.attribution for part in parts[view]]),
             edits=_joined([part.edits for part in parts[view]]),
-            features=_top_features(
-                view, matrix, draws, unseen, edits[view.operator.neighborhood].sequences.alphabet_size
-            ),
+            features=_top_features(view, matrix, draws, edits[view.operator.neighborhood].sequences.alphabet_size),
         )
-        for (view, matrix), draws, unseen in zip(pairs, extreme.unbind(1), missing, strict=True)
+        for (view, matrix), draws in zip(pairs, extreme.unbind(1), strict=True)
     ]
 
 
@@ -254,15 +249,12 @@ def _stacked(codes: Sequence[Tensor]) -> Tensor:
     return torch.cat(rows) if rows else torch.zeros(0, 0, dtype=torch.long)
 
 
-def _top_features(
-    view: View, matrix: SteinMatrix, extreme: Tensor, missing: Tensor | None, alphabet_size: int
-) -> TopFeatures | None:
+def _top_features(view: View, matrix: SteinMatrix, extreme: Tensor, alphabet_size: int) -> TopFeatures | None:
     features = matrix.features
     n = len(matrix)
     if features is None or not view.kernel.feature_kind:
         return None
-    total = features.total
-    spread = whole_spread(features, missing)
+    total, spread = scores(features)
     squares = next(features.group_sums(n, torch.square))[0]
     share = (total.square() - squares) / (n * (n - 1))
     top = share.argsort(descending=True, stable=True)[:MOST_FEATURES]

@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""A variance that knows what could be lost: of sequences that the data lack by chance.
+r"""A variance that knows what could be lost: the part of sequences that the data lack by chance.
 
 Random signs know the spread of the Stein features of the data. Where many sequences add a little to their sum and few
 would take away much, those few may be missing from the data, and then the signs believe in a spread that is far too
 small. But a sequence that is missing is an edit of one that is there. By detailed balance, under a true model,
 
 .. math::
-    \mathbb{E}\,\psi(x)^2 = -\,\mathbb{E} \sum_{y \in \partial x} w(x, y)\,(\varphi(y) - \varphi(x))\,\psi(y) ,
+    \mathbb{E}\,\psi(x) \psi(x)^\top
+    = \mathbb{E} \sum_{y \in \partial x} w(x, y)\,\frac{\psi(y) \psi(y)^\top}{W(y)}
+    = -\,\mathbb{E} \sum_{y \in \partial x} w(x, y)\,(\varphi(y) - \varphi(x))\,\psi(y)^\top ,
 
-so the Stein features one jump ahead tell the variance as well. Edits are drawn in proportion to
-:math:`w(x, y)\,|\varphi(y) - \varphi(x)|`, so that rare ones that matter are among them.
+with :math:`W(y) = \sum_{z \in \partial y} w(y, z)`: the Stein features one jump ahead tell the variance as well. Some
+edits are drawn, those that change the features a lot more often than others. Where they show a larger variance than the
+data, they join in, with the weight that makes up for the difference. The first form shows in which directions variance
+is missing, the second one shows best how much, for kernels with few features.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits.weighted_edits import KeptEdits
+from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models.base import SequenceModel
@@ -28,51 +34,73 @@ from pyro_ksd.stein.weighting import weighted, weighted_edits
 _DRAWN = 128  # edits
 
 
-def missing_spread(
+def missing_rows(
     model: SequenceModel, view: View, kept: KeptEdits, matrix: FeatureMatrix, generator: torch.Generator
-) -> Tensor | None:
-    """The part of the spread of each feature's sum that the data do not show, ``[D]``.
+) -> FeatureMatrix | None:
+    """Stein features of edited sequences, in so far as they show a variance that those of the data do not.
 
     :param kept: the edits of the view's neighborhood around the data.
-    :param matrix: the Stein features of the data under the view.
-    :returns: what must be added, in squares, to the spread of the data; ``None`` for a kernel with many features, whose
-        sums no single sequence carries.
+    :param matrix: the Stein features of the data.
+    :returns: rows to add to those of the data when their signs are drawn; ``None`` if none are needed.
     """
     kernel = view.kernel
     if not isinstance(kernel, FeatureKernel):
         return None
-    sizes = []
-    for scored in kept.chunks():
-        chunk = weighted(scored, view.operator)
-        change = kernel.few_changes(chunk)
-        if change is None:
-            return None
-        sizes.append(chunk.edits.sum_by_owner(chunk.weights * change.abs().sum(1)))
-    size = torch.cat(sizes)
-    if not size.any():
+    drawn = _drawn_edits(view, kernel, kept, generator)
+    if drawn is None:
         return None
-    rows = torch.multinomial(size, _DRAWN, replacement=True, generator=generator).sort().values
-    step, edited = _drawn_edits(model, view, kernel, kept.sequences[rows].narrowed(), generator)
-    ahead = kernel.stein_features_each(weighted_edits(model, view.operator, edited))[0].values
-    variance = -(step * ahead).mean(0) * size.sum()
-    shown = matrix.values.square().sum(0)
-    return (variance - shown).clamp(min=0).sqrt()
+    ahead = weighted_edits(model, view.operator, drawn.edited)
+    features = kernel.stein_features_each(ahead.used())[0]
+    jumps = ahead.edits.sum_by_owner(ahead.weights)
+    variance = (drawn.share / jumps) @ features.diagonal()
+    foreseen = variance if drawn.change is None else -(drawn.share[:, None] * drawn.change * features.values).sum()
+    lacking = foreseen - matrix.diagonal().sum()
+    if lacking <= 0:
+        return None
+    return features.scaled_rows((drawn.share / jumps * lacking / variance).sqrt())
 
 
-def _drawn_edits(
-    model: SequenceModel, view: View, kernel: FeatureKernel, sequences: Sequences, generator: torch.Generator
-) -> tuple[Tensor, Sequences]:
-    """One edit of each sequence, drawn in proportion to the weighted size of its change.
+@dataclass(frozen=True, eq=False)
+class _DrawnEdits:
+    """``K`` edits of the data.
 
-    :returns: the changes over their sizes, ``[N, D]``, and the edited sequences.
+    :param edited: the edited sequences.
+    :param share: double ``[K]``, how many edits with their weights each stands for: a sum over all edits of the data,
+        weighted, is about the sum over the drawn ones times their shares.
+    :param change: what they change of few features, double ``[K, D]``, or ``None``.
     """
-    chunk = weighted_edits(model, view.operator, sequences)
+
+    edited: Sequences
+    share: Tensor
+    change: Tensor | None
+
+
+def _drawn_edits(view: View, kernel: FeatureKernel, kept: KeptEdits, generator: torch.Generator) -> _DrawnEdits | None:
+    """Edits of the data, drawn in proportion to their weight times the size of what they change.
+
+    :returns: ``None`` if no edit has a weight and changes anything.
+    """
+    totals = torch.stack([_sizes(weighted(scored, view.operator), kernel)[0].sum() for scored in kept.chunks()])
+    if not totals.any():
+        return None
+    numbers = torch.multinomial(totals, _DRAWN, replacement=True, generator=generator).bincount(minlength=len(totals))
+    edited: list[Sequences] = []
+    shares: list[Tensor] = []
+    changes: list[Tensor] = []
+    for scored, number in zip(kept.chunks(), numbers.tolist(), strict=True):
+        if not number:
+            continue
+        chunk = weighted(scored, view.operator)
+        size, change = _sizes(chunk, kernel)
+        chosen = torch.multinomial(size, number, replacement=True, generator=generator).sort().values
+        edited.append(chunk.edits.select(chosen).apply(chunk.sequences))
+        shares.append(chunk.weights[chosen] / size[chosen] * totals.sum() / _DRAWN)
+        if change is not None:
+            changes.append(change[chosen])
+    return _DrawnEdits(Sequences.cat(edited), torch.cat(shares), torch.cat(changes) if changes else None)
+
+
+def _sizes(chunk: WeightedEdits, kernel: FeatureKernel) -> tuple[Tensor, Tensor | None]:
+    """How often each edit is to be drawn, up to a factor, ``[E]``, and what it changes of few features, ``[E, D]``."""
     change = kernel.few_changes(chunk)
-    assert change is not None  # as for the data
-    size = change.abs().sum(1)
-    uniform = torch.rand(len(size), generator=generator, dtype=torch.double).clamp(min=1e-300)
-    score = (chunk.weights * size).log() - (-uniform.log()).log()  # the largest one is a draw (Gumbel)
-    owner = chunk.edits.owner
-    best = score.new_full((len(sequences),), -torch.inf).scatter_reduce_(0, owner, score, "amax")
-    chosen = (score == best.index_select(0, owner)).nonzero().squeeze(1)
-    return change[chosen] / size[chosen, None], chunk.edits.select(chosen).apply(sequences)
+    return (chunk.weights if change is None else chunk.weights * change.abs().sum(1)), change

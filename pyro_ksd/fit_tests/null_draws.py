@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES, REPLICATES
 from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
 from pyro_ksd.common.random_numbers import check_generator
-from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores, whole_spread
+from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weighted_u_statistics
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
@@ -81,7 +81,7 @@ def wild_bootstrap(
     generator: torch.Generator,
     *,
     weights: Callable[[int, int, torch.Generator], Tensor] = rademacher,
-    missing: Sequence[Tensor | None] | None = None,
+    missing: Sequence[FeatureMatrix | None] | None = None,
     progress: bool = False,
 ) -> NullDraws:
     r"""Draws :math:`U^* = \frac{1}{n(n-1)} \sum_{i \ne j} W_i W_j H_{ij}` with random weights :math:`W`.
@@ -90,8 +90,8 @@ def wild_bootstrap(
 
     :param matrices: the Stein kernel matrices of the views, of the same sequences.
     :param weights: :func:`rademacher` or :func:`multinomial`.
-    :param missing: for each view, what the data do not show of the spread of its features, ``[D]``, or ``None``; see
-        :mod:`pyro_ksd.fit_tests.lookahead`. Normal numbers of this spread are added to the weighted sums of features.
+    :param missing: for each view, Stein features that stand in for sequences that the data lack by chance, or ``None``;
+        see :mod:`pyro_ksd.fit_tests.lookahead`. They get random signs, too.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
@@ -115,28 +115,27 @@ def wild_bootstrap(
     with tqdm(total=num_draws, desc="wild bootstrap", unit="draw", disable=not progress) as bar:
         for begin in range(0, num_draws, rows):
             drawn = weights(min(rows, num_draws - begin), size, generator)
-            found = [
-                (weighted_u_statistics(matrix, drawn), _weighted_extremes(features, spread, drawn))
-                if own is None
+            statistic = [
+                weighted_u_statistics(matrix, drawn)
+                if own is None or matrix.features is None
                 else _with_missing(matrix.features, own, drawn, generator)
-                for matrix, features, spread, own in zip(matrices, reported, spreads, unseen, strict=True)
+                for matrix, own in zip(matrices, unseen, strict=True)
             ]
-            statistic, extreme = zip(*found, strict=True)
+            extreme = [_weighted_extremes(*pair, drawn) for pair in zip(reported, spreads, strict=True)]
             draws.append(NullDraws(torch.stack(statistic, 1), torch.stack(extreme, 1)))
             bar.update(len(drawn))
     return NullDraws.cat(draws)
 
 
-def _with_missing(
-    matrix: FeatureMatrix | None, missing: Tensor, weights: Tensor, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """The statistic and the largest ``|z|`` for each row of weights, with a spread that the data do not show."""
-    assert matrix is not None  # only features have such a spread
+def _with_missing(matrix: FeatureMatrix, missing: FeatureMatrix, weights: Tensor, generator: torch.Generator) -> Tensor:
+    """The statistic for each row of weights, with signs for the missing rows as well; ``[B]``."""
     n = len(matrix)
-    noise = torch.randn(len(weights), len(missing), generator=generator, dtype=missing.dtype)
-    total = matrix.weighted_sum(weights) + noise * missing
-    statistic = (total.square().sum(1) - weights.square() @ matrix.diagonal()) / (n * (n - 1))
-    return statistic, largest_score(total, whole_spread(matrix, missing))
+    signs = rademacher(len(weights), len(missing), generator)
+    whole = FeatureMatrix.cat([matrix, missing])
+    rows = max(1, ENTRIES // max(1, whole.values.shape[1]))
+    both = torch.cat([weights, signs], 1)
+    total = torch.cat([whole.weighted_sum(part).square().sum(1) for part in both.split(rows)])
+    return (total - weights.square() @ matrix.diagonal()) / (n * (n - 1))
 
 
 def _weighted_extremes(matrix: FeatureMatrix | None, spread: Tensor | None, weights: Tensor) -> Tensor:

@@ -127,7 +127,7 @@ def posterior_predictive(
     observed = torch.stack(realized)[:, shown]
     compared = perf_counter()
     by_draw = [
-        localize_views(own, views, [matrices[index] for index in shown], null.extreme, [None] * len(views), max_bytes)
+        localize_views(own, views, [matrices[index] for index in shown], null.extreme, max_bytes)
         for own, matrices in tqdm(kept, desc="localization", unit="draw", disable=not progress)
     ]
     places = [mean_localization(of_view) for of_view in zip(*by_draw, strict=True)]

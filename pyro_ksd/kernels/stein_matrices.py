@@ -194,6 +194,15 @@ class FeatureMatrix(SteinMatrix):
     def scaled(self, factor: float) -> FeatureMatrix:
         return FeatureMatrix(self.values * factor**0.5, self.codes)
 
+    def scaled_rows(self, factors: Tensor) -> FeatureMatrix:
+        """Each row multiplied by a factor, ``[N]``."""
+        if not self.values.is_sparse:
+            return FeatureMatrix(self.values * factors[:, None], self.codes)
+        index = self.values.indices()
+        values = self.values.values() * factors.index_select(0, index[0])
+        scaled = torch.sparse_coo_tensor(index, values, self.values.shape, is_coalesced=True, check_invariants=False)
+        return FeatureMatrix(scaled, self.codes)
+
     @property
     def features(self) -> FeatureMatrix:
         return self
