@@ -7,18 +7,15 @@ the first symbol, in the frequencies of symbols and of pairs, and in the mean le
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from benchmarks.rejections import Sampler
 from pyro_ksd.models import HiddenMarkovSequence, LinearChainMRF, MarkovSequence, SequenceDistribution
 from pyro_ksd.models.distributions.sampling import cumulative, pick
 from pyro_ksd.sequences.container import Sequences
-
-Sampler = Callable[[int, torch.Generator], Sequences]
-"""Takes the number of sequences and the generator of all random numbers."""
 
 MEAN_LENGTH = 10.0
 STOP = 1 / MEAN_LENGTH

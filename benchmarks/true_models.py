@@ -157,16 +157,16 @@ def _last(sequences: Sequences) -> Tensor:
 
 
 def large_alphabet() -> IndependentSequence:
-    """Independent symbols out of 200, the most frequent ones 200 times as frequent as the rarest; 10 on average."""
+    """Independent symbols out of 200, the most frequent ones 200 times as frequent as the rarest; 5 on average."""
     weights = 1 / torch.arange(1, 201, dtype=torch.double)
-    length = dist.Geometric(torch.tensor(0.1, dtype=torch.double))
+    length = dist.Geometric(torch.tensor(0.2, dtype=torch.double))
     return IndependentSequence(weights / weights.sum(), length, minimum=1)
 
 
 def large_chain() -> MarkovSequence:
-    """A chain over 200 symbols with random transitions; 10 symbols on average."""
+    """A chain over 200 symbols with random transitions; 5 symbols on average."""
     moves = dirichlet((200, 200), torch.Generator().manual_seed(0))
-    return MarkovSequence.from_transitions(uniform(200), moves, stop=0.1)
+    return MarkovSequence.from_transitions(uniform(200), moves, stop=0.2)
 
 
 def lengths_between(shortest: int, longest: int) -> LinearChainMRF:
