@@ -19,6 +19,7 @@ from pyro_ksd.sequences.container import Sequences
 
 MEAN_LENGTH = 10.0
 STOP = 1 / MEAN_LENGTH
+CLOSED = 0.5
 PALINDROMES = 0.3
 BURSTS = 0.02
 BURST_LENGTH = 12
@@ -111,7 +112,11 @@ def best_chain(hidden: HiddenMarkovSequence) -> MarkovSequence:
 
 
 def closed_sequences(num_sequences: int, generator: torch.Generator) -> Sequences:
-    """The reversible chain, given its first symbol and its length, and that the last symbol equals the first."""
+    """The reversible chain; half of the sequences are drawn given that the last symbol equals the first.
+
+    First symbols and lengths stay as they are. The other half would be closed by chance only: if all were closed, the
+    repeats in short sequences would show.
+    """
     drawn = reversible_chain().draw(num_sequences, generator)
     _, moves = reversible_moves()
     powers = [torch.eye(len(moves), dtype=torch.double)]
@@ -124,7 +129,8 @@ def closed_sequences(num_sequences: int, generator: torch.Generator) -> Sequence
         left = (drawn.lengths - 1 - position).clamp(min=0)
         weights = moves[tokens[:, position - 1]] * arrival[left, :, first]
         tokens[:, position] = pick(cumulative(weights), generator)
-    return drawn.derived(tokens * drawn.mask, drawn.lengths)
+    chosen = torch.rand(num_sequences, 1, generator=generator) < CLOSED
+    return drawn.derived(torch.where(chosen, tokens * drawn.mask, drawn.tokens), drawn.lengths)
 
 
 def even_lengths() -> Tensor:
@@ -177,7 +183,7 @@ def period_probabilities() -> Tensor:
     sequences end between them; the deviations outweigh each other, so that all symbols are equally frequent.
     """
     uniform = torch.full((4,), 0.25, dtype=torch.double)
-    deviation = torch.tensor([0.15, -0.15, 0.08, -0.08], dtype=torch.double)
+    deviation = torch.tensor([0.13, -0.13, 0.07, -0.07], dtype=torch.double)
     return torch.stack([uniform, uniform + (1 - STOP) * deviation, uniform - deviation])
 
 
