@@ -90,6 +90,7 @@ def page(levels: Sequence[Level], settings: Settings) -> str:
     """The result in Markdown."""
     lowest, highest = band(settings.runs)
     names = list(levels[0].rates.rejected)
+    sizes = " ".join(str(size) for size in dict.fromkeys(level.size for level in levels))
     high = {name: sum(level.rates.rejected[name] > highest for level in levels) for name in names}
     head = ["model", "n", *names, "left out", "refused"]
     total = ["**too high**", "", *(f"**{high[name]}**" for name in names), "", ""]
@@ -97,10 +98,11 @@ def page(levels: Sequence[Level], settings: Settings) -> str:
 
 How often a true model is rejected at level {LEVEL} by the wild bootstrap with {settings.draws} draws: \
 {settings.runs} data sets each.
-Written by `python -m benchmarks.levels --runs {settings.runs} --draws {settings.draws} --seed {settings.seed}`.
+Written by `python -m benchmarks.levels --runs {settings.runs} --draws {settings.draws} --seed {settings.seed} \
+--sizes {sizes}`.
 
-`benchmarks/true_models.py` states the models. The 99.9 % binomial band of {settings.runs} runs is {lowest:.3f} to \
-{highest:.3f}; rates above it are bold.
+`benchmarks/true_models.py` states the models; {len({level.model for level in levels})} of them are shown.
+The 99.9 % binomial band of {settings.runs} runs is {lowest:.3f} to {highest:.3f}; rates above it are bold.
 A view that the check leaves out does not reject, nor does a check that is refused with an error: their shares stand at
 the end of the row.
 

@@ -50,7 +50,7 @@ def true_models() -> dict[str, SequenceModel]:
     return {
         "MRF, hard end at 30": field(30),
         "MRF, hard end at 5": field(5),
-        "MRF, hard end at 100": field(100),
+        "MRF, hard end at 100": field(100, per_symbol=-1.39),
         "MRF, soft end": field(200, per_symbol=-1.6),
         "MRF, quadratic length term": field(60, per_square=-0.01),
         "MRF, repeating": field(20, pairwise=1.5 * torch.eye(3, dtype=torch.double), per_symbol=-1.87),
