@@ -3,6 +3,10 @@
 
 Sequences have about ten symbols on average, out of four. Wherever the fault allows it, the data agree with the model in
 the first symbol, in the frequencies of symbols and of pairs, and in the mean length.
+
+The strengths of the faults were chosen while looking at the power of the check with the views ``content-1`` to
+``content-3``, ``start`` and ``length``, so that it misses most of them. The power of those views here is therefore no
+evidence about faults in general; the power of views that came later is.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ How often a true model is rejected at level {LEVEL} by the wild bootstrap with {
 Written by `python -m benchmarks.levels --runs {settings.runs} --draws {settings.draws} --seed {settings.seed} \
 --sizes {sizes}`.
 
-`benchmarks/true_models.py` states the models; {len({level.model for level in levels})} of them are shown.
+`benchmarks/true_models.py` states the models.{_missing(levels)}
 The 99.9 % binomial band of {settings.runs} runs is {lowest:.3f} to {highest:.3f}; rates above it are bold.
 A view that the check leaves out does not reject, nor does a check that is refused with an error: their shares stand at
 the end of the row.
@@ -110,6 +110,12 @@ the end of the row.
 
 The level of the whole check is at most that of the band in {len(levels) - high[WHOLE]} of {len(levels)} rows.
 {_reasons(levels)}"""
+
+
+def _missing(levels: Sequence[Level]) -> str:
+    """A sentence that names the models that were not measured."""
+    missing = [name for name in true_models() if all(level.model != name for level in levels)]
+    return f" Not measured here: {'; '.join(missing)}." if missing else ""
 
 
 def _row(level: Level, highest: float) -> list[str]:
