@@ -1,16 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Power and level of the default check in twelve scenarios: ``python -m benchmarks.scenarios``.
+"""Power and level of the default check in twelve scenarios: ``python -m benchmarks.scenarios``.
 
 The scenarios, and the published figures to compare with, are those of Baum, Kanagawa and Gretton (2023).
 
-A test by parametric bootstrap draws its null data sets from the model, whatever the data are. So for each scenario one
-large *pool* of them is drawn, and every run takes its own null draws from it, at random and without replacement. Given
-that the model is true, the statistics of the data and those of the pool are independent with one law; they are
-therefore exchangeable, and so are the data and any part of the pool: every single run is a test of exactly the level
-that fresh draws would have, and of the same power. Only the runs are no longer independent of each other. To a rate of
-rejection near :math:`\alpha`, which has the standard error :math:`\sqrt{\alpha (1 - \alpha) / \text{runs}}`, the common
-pool of :math:`P` draws adds a standard error of about :math:`\sqrt{\alpha (1 - \alpha) / P}`, that of the quantile of
-the pool: 0.0015 beside 0.0069 for 1,000 runs and :math:`P` = 20,000.
+The null draws come out of a pool, see :mod:`benchmarks.rejections`.
 """
 
 from __future__ import annotations
@@ -18,25 +11,20 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from scipy.stats import binom
 from torch import Tensor
-from tqdm import tqdm
 
+from benchmarks.processes import WORKERS, as_finished
+from benchmarks.rejections import LEVEL, NUM_BOOTSTRAP, band, data_set_statistics, rejection_rates, table, weights_of
 from benchmarks.scenario_models import Scenario, scenarios
-from pyro_ksd.fit_tests.combination import harmonic_p
-from pyro_ksd.fit_tests.null_draws import parametric_bootstrap
-from pyro_ksd.models import SequenceModel, with_sampler
+from pyro_ksd.edits import zs
+from pyro_ksd.models import SequenceModel
+from pyro_ksd.stein import as_balancing, length_kernel
 from pyro_ksd.stein.views import View, default_views
 
-LEVEL = 0.05
-NUM_BOOTSTRAP = 500
-_WORKERS = 2
 _PUBLISHED = Path(__file__).with_name("scenarios_published.json")
 _PAGE = Path(__file__).parents[1] / "docs" / "scenarios.md"
 
@@ -74,13 +62,14 @@ class Rates:
 def measure(index: int, settings: Settings) -> Rates:
     """The rates of one scenario, which depend on nothing but its index and the settings."""
     scenario = scenarios()[index]
-    views = default_views(balancing=settings.balancing)
+    length = length_kernel(scenario.model, scenario.model.draw(2), zs(locations=1), as_balancing(settings.balancing))
+    views = default_views(balancing=settings.balancing, length=length)
     generator = torch.Generator().manual_seed(settings.seed * len(scenarios()) + index)
     pool = statistics(scenario, scenario.model, views, settings.pool, generator)
     wrong = statistics(scenario, scenario.data_model, views, settings.runs, generator)
     right = statistics(scenario, scenario.model, views, settings.runs, generator)
-    *each, power = rejection_rates(wrong, pool, generator)
-    *_, level = rejection_rates(right, pool, generator)
+    *each, power = rejection_rates(wrong, pool, weights_of(views), generator)
+    *_, level = rejection_rates(right, pool, weights_of(views), generator)
     return Rates(dict(zip([view.name for view in views], each, strict=True)), power, level)
 
 
@@ -88,43 +77,20 @@ def statistics(
     scenario: Scenario, source: SequenceModel, views: Sequence[View], num_data_sets: int, generator: torch.Generator
 ) -> Tensor:
     """The statistics of the scenario's model for data sets of another model, or of its own; ``[num_data_sets, V]``."""
-    model = with_sampler(scenario.model, source.draw)
-    return parametric_bootstrap(model, scenario.num_sequences, views, num_data_sets, generator).statistic
-
-
-def p_values(observed: Tensor, pool: Tensor, generator: torch.Generator) -> Tensor:
-    """The p-values of the views and the overall one, ``[V + 1]``, with null draws out of the pool."""
-    chosen = torch.randperm(len(pool), generator=generator)[:NUM_BOOTSTRAP]
-    each, overall = harmonic_p(observed, pool[chosen])
-    return torch.cat([each, overall[None]])
-
-
-def rejection_rates(observed: Tensor, pool: Tensor, generator: torch.Generator) -> list[float]:
-    """How often each view, and then all of them together, reject.
-
-    :param observed: ``[runs, V]``
-    :param pool: ``[P, V]``
-    """
-    found = torch.stack([p_values(row, pool, generator) for row in observed])
-    rates: list[float] = (found <= LEVEL).double().mean(0).tolist()
-    return rates
+    return data_set_statistics(scenario.model, source.draw, scenario.num_sequences, views, num_data_sets, generator)
 
 
 def measure_all(settings: Settings) -> list[Rates]:
     """The rates of all scenarios, computed in several processes."""
-    found: dict[int, Rates] = {}
-    count = len(scenarios())
-    with ProcessPoolExecutor(_WORKERS, get_context("spawn"), torch.set_num_threads, (1,)) as executor:
-        waiting = {executor.submit(measure, index, settings): index for index in range(count)}
-        for done in tqdm(as_completed(waiting), total=count, desc=settings.balancing, unit="scenario"):
-            found[waiting[done]] = done.result()
-    return [found[index] for index in range(count)]
+    jobs = [(index, settings) for index in range(len(scenarios()))]
+    found = dict(as_finished(measure, jobs, WORKERS, settings.balancing, "scenario"))
+    return [found[index] for index in range(len(jobs))]
 
 
 def page(rates: Sequence[Rates], settings: Settings) -> str:
     """The result in Markdown."""
-    lowest, highest = (int(end) for end in binom.interval(0.999, settings.runs, LEVEL))
-    inside = sum(lowest <= round(rate.level * settings.runs) <= highest for rate in rates)
+    lowest, highest = band(settings.runs)
+    inside = sum(lowest <= rate.level <= highest for rate in rates)
     return f"""# Twelve scenarios
 
 How often a wrong model is found, and how often a true one is rejected, at level {LEVEL} with {NUM_BOOTSTRAP} draws of
@@ -138,14 +104,14 @@ The scenarios are those of Baum, Kanagawa and Gretton (2023); `benchmarks/scenar
   kernels, three kinds of edits, several ranges of edits; 400 data sets each). Nobody knows beforehand which it will be.
 - *CSK*: the paper's test with its contiguous subsequence kernel and all edits, as the paper prints it, and as measured
   here. It is the view in italics.
-- *content-1* ... *length*: each default view by itself.
+- *content-1* ... *repeats*: each default view by itself.
 - *Default check*: all views, one decision. This is what `ksd_check` does.
 - *Level*: how often the default check rejects the true model.
 
 {_table(rates)}
 
 The level of {inside} of {len(rates)} true models lies within the 99.9 % binomial band of {settings.runs} runs, \
-{lowest / settings.runs:.3f} to {highest / settings.runs:.3f}.
+{lowest:.3f} to {highest:.3f}.
 """
 
 
@@ -159,14 +125,14 @@ def _table(rates: Sequence[Rates]) -> str:
         rows.append([paper["best"], paper["own"], rate.views[own], *rate.views.values(), rate.power, rate.level])
     averages = torch.tensor(rows, dtype=torch.double).mean(0).tolist()
     head = ["scenario", "best in the paper", "CSK, published", "CSK, measured", *names, "default check", "level"]
-    lines = [head, ["---"] * len(head)]
+    lines = []
     for scenario, row in zip(scenarios(), rows, strict=True):
         cells = _cells(row)
         cells[0] += f" ({published[scenario.name]['best_test']})"
         cells[2 + scenario.ngram] = f"*{cells[2 + scenario.ngram]}*"
         lines.append([scenario.name, *cells])
     lines.append(["**average**", *(f"**{cell}**" for cell in _cells(averages))])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return table(head, lines)
 
 
 def _cells(row: Sequence[float]) -> list[str]:

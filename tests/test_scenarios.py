@@ -10,18 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from benchmarks.rejections import NUM_BOOTSTRAP, p_values, rejection_rates
 from benchmarks.scenario_models import Scenario, alternating, coin, poisson_coin, scenarios, walk_with_memory
-from benchmarks.scenarios import (
-    NUM_BOOTSTRAP,
-    Rates,
-    Settings,
-    main,
-    measure,
-    p_values,
-    page,
-    rejection_rates,
-    statistics,
-)
+from benchmarks.scenarios import Rates, Settings, main, measure, page, statistics
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.models import IndependentSequence, MarkovSequence, SequenceDistribution
