@@ -41,7 +41,7 @@ class ForeignShare:
 
 
 def foreign_share(matrices: Sequence[SteinMatrix], extreme: Tensor, level: float = 0.05) -> ForeignShare:
-    r"""Lower confidence bounds of :math:`\varepsilon` if the data come from :math:`(1-\varepsilon)\,p + \varepsilon\,q`.
+    r"""Lower confidence bounds of the share :math:`\varepsilon` of sequences that are not the model's.
 
     With :math:`m_u` the fewest sequences whose removal brings the score of the feature :math:`u` down to :math:`c`,
 

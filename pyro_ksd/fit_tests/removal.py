@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""How many sequences must be removed until the rest agrees with the model, feature by feature.
 
-Data agree with a model if no score :math:`z_u = \sum_i \psi_u(x_i) / \sqrt{v_u}` of the Stein features exceeds a critical
-value (:mod:`pyro_ksd.fit_tests.feature_scores`). For one feature the best sequences to remove are those that push its sum
-the furthest, so the minimum over all subsets is a sort:
+Data agree with a model if no score :math:`z_u = \sum_i \psi_u(x_i) / \sqrt{v_u}` of the Stein features exceeds a
+critical value (:mod:`pyro_ksd.fit_tests.feature_scores`). For one feature the best sequences to remove are those that
+push its sum the furthest, so the minimum over all subsets is a sort:
 
 .. math::
     z_u(m) = \frac{s \sum_i \psi_u(x_i) - \sum_{j \le m} (s\,\psi_u)_{(j)}}{\sqrt{v_u}}, \qquad
