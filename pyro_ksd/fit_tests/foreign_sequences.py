@@ -65,10 +65,17 @@ def foreign_share(matrices: Sequence[SteinMatrix], extreme: Tensor, level: float
     views = _reported(matrices, extreme)
     check_level(level)
     share = torch.full((len(matrices),), torch.nan, dtype=torch.double)
+    if not views:
+        return ForeignShare(share, math.nan)
+    overall = 0.0
+    together = _critical(extreme[:, list(views)].amax(1), level)
     for view, matrix in views.items():
-        share[view] = _share(matrix, _critical(extreme[:, view], level))
-    together = _critical(extreme[:, list(views)].amax(1), level) if views else math.nan
-    return ForeignShare(share, max((_share(matrix, together) for matrix in views.values()), default=math.nan))
+        critical = torch.tensor([_critical(extreme[:, view], level), together], dtype=torch.double)
+        removed = fewest_removals(matrix, critical).amax(1)
+        by_itself, with_others = ((removed - 1).clamp(min=0).double() / len(matrix)).tolist()
+        share[view] = by_itself
+        overall = max(overall, with_others)
+    return ForeignShare(share, overall)
 
 
 def tolerance_p_value(matrices: Sequence[SteinMatrix], extreme: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
@@ -119,7 +126,3 @@ def _critical(largest: Tensor, level: float) -> float:
     """The value that a score must exceed for a p-value of at most ``level`` among null draws ``[B]``."""
     rank = math.floor(round(level * (len(largest) + 1), 6))
     return float(largest.sort(descending=True).values[rank - 1]) if rank else math.inf
-
-
-def _share(matrix: FeatureMatrix, critical: float) -> float:
-    return max(int(fewest_removals(matrix, critical).max()) - 1, 0) / len(matrix)

@@ -26,20 +26,23 @@ from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 
 
-def fewest_removals(matrix: FeatureMatrix, critical: float) -> Tensor:
-    r"""The smallest :math:`m` with :math:`z_u(m) \le c` for each feature, long ``[D]``.
+def fewest_removals(matrix: FeatureMatrix, critical: Tensor) -> Tensor:
+    r"""The smallest :math:`m` with :math:`z_u(m) \le c` for each critical value and feature, long ``[C, D]``.
 
-    :param critical: :math:`c`, above 0.
+    :param critical: ``[C]``, values of :math:`c` of at least 0.
 
     >>> psi = torch.tensor([[5.0, 1.0], [4.0, -1.0], [3.0, 1.0], [-1.0, -1.0]]).double()
-    >>> fewest_removals(FeatureMatrix(psi), 1.0)  # 11 exceeds √51 by less than 5
-    tensor([1, 0])
+    >>> fewest_removals(FeatureMatrix(psi), torch.tensor([1.0, 0.5]))  # 11 exceeds √51 by 3.9, √51 / 2 by 7.4
+    tensor([[1, 0],
+            [2, 0]])
     """
     total, spread = scores(matrix)
-    excess = total.abs() - critical * spread
-    removed = torch.zeros(len(total), dtype=torch.long)
-    for columns, sums in _largest_sums(matrix, (excess > 0).nonzero().squeeze(1), total.sign()):
-        removed[columns] = ((sums < excess[columns, None]).sum(1) + 1).clamp(max=sums.shape[1])
+    excess = total.abs() - critical[:, None] * spread
+    removed = torch.zeros(excess.shape, dtype=torch.long)
+    for columns, sums in _largest_sums(matrix, (excess > 0).any(0).nonzero().squeeze(1), total.sign()):
+        for row, over in zip(removed, excess, strict=True):
+            short = (sums < over[columns, None]).sum(1) + 1
+            row[columns] = short.clamp_(max=sums.shape[1]).masked_fill_(over[columns] <= 0, 0)
     return removed
 
 

@@ -25,13 +25,22 @@ EXTREME = torch.rand(199, 2, dtype=torch.double, generator=GENERATOR) + torch.te
 
 
 def test_the_bound_is_that_of_the_fewest_removals() -> None:
-    critical = EXTREME[:, 0].sort().values[-10]  # 10 of 200, the data among them
-    removed = int(fewest_removals(MATRICES[0].features, float(critical)).max())  # type: ignore[arg-type]
+    alone, together = (draws.sort().values[-10] for draws in (EXTREME[:, 0], EXTREME.amax(1)))  # 10 of 200
+    removed = fewest_removals(FeatureMatrix(PSI), torch.stack([alone, together])).amax(1)
     found = foreign_share(MATRICES, EXTREME, level=0.05)
-    assert found.share.tolist() == [(removed - 1) / 100, 0.0]
-    together = EXTREME.amax(1).sort().values[-10]
-    removed = int(fewest_removals(MATRICES[0].features, float(together)).max())  # type: ignore[arg-type]
-    assert found.share_overall == (removed - 1) / 100 > 0
+    assert found.share.tolist() == [(int(removed[0]) - 1) / 100, 0.0]
+    assert found.share_overall == (int(removed[1]) - 1) / 100 > 0
+
+
+def test_a_case_that_can_be_counted() -> None:
+    """The score is (100 - m) / 10 after the removal of m sequences, and the draws are 0.1, 0.15, ..., 10."""
+    matrix = FeatureMatrix(torch.ones(100, 1).double())
+    extreme = torch.linspace(0.1, 10.0, 199, dtype=torch.double)[:, None]
+    found = foreign_share([matrix], extreme, level=0.05)  # the 10th largest draw is 9.55, so 5 must go
+    assert found.share.tolist() == [found.share_overall] == [0.04]
+    for tolerance, largest in ((0.0, 10.0), (0.035, 9.6), (0.04, 9.6), (0.041, 9.5), (0.5, 5.0)):
+        expected = (1 + int((extreme > largest - 0.01).sum())) / 200
+        assert tolerance_p_value([matrix], extreme, tolerance)[1].item() == expected
 
 
 @pytest.mark.parametrize("level", [0.005, 0.05, 0.3])

@@ -19,6 +19,8 @@ PSI = torch.randn(N, 6, dtype=torch.double, generator=torch.Generator().manual_s
 PSI[:, 1] *= -1
 PSI[:, 2] = 0.0
 PSI[:, 3] -= 0.8
+PSI[:2, 4] = -3.0  # sequences that push the other way
+PSI[2:5, 4] = 4.0
 PSI[PSI.abs() < 0.4] = 0.0
 FORMS = [FeatureMatrix(PSI), FeatureMatrix(PSI.to_sparse())]
 forms = pytest.mark.parametrize("matrix", FORMS, ids=["dense", "sparse"])
@@ -43,12 +45,13 @@ def test_fewest_removals_are_those_of_the_best_subset(matrix: FeatureMatrix, cri
         )
         expected.append(next(accepted))
     assert max(expected) > 1
-    assert fewest_removals(matrix, critical).tolist() == expected
+    others = torch.tensor([0.0, critical, 3.0], dtype=torch.double)
+    assert fewest_removals(matrix, others)[1].tolist() == expected
 
 
 @pytest.mark.parametrize("critical", [0.1, 0.5, 1.0, 1.5])
 def test_no_smaller_subset_is_accepted_with_its_own_sum_of_squares(critical: float) -> None:
-    bound = fewest_removals(FORMS[0], critical)
+    [bound] = fewest_removals(FORMS[0], torch.tensor([critical], dtype=torch.double))
     for size in range(N):
         for kept in kept_rows(size):
             accepted = kept.sum(0).abs() <= critical * kept.square().sum(0).sqrt()
@@ -67,14 +70,15 @@ def test_the_score_after_removal_is_that_of_the_best_subset(matrix: FeatureMatri
 
 @forms
 def test_chunks_change_nothing(matrix: FeatureMatrix, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = fewest_removals(matrix, 0.5), score_after_removal(matrix, 1)
+    critical = torch.tensor([0.5], dtype=torch.double)
+    whole = fewest_removals(matrix, critical), score_after_removal(matrix, 1)
     monkeypatch.setattr(removal, "ENTRIES", 2 * N)
-    assert fewest_removals(matrix, 0.5).equal(whole[0])
+    assert fewest_removals(matrix, critical).equal(whole[0])
     assert score_after_removal(matrix, 1).equal(whole[1])
 
 
 @forms
 def test_nothing_is_removed_under_a_high_critical_value(matrix: FeatureMatrix) -> None:
-    assert fewest_removals(matrix, torch.inf).tolist() == [0] * PSI.shape[1]
-    assert fewest_removals(FeatureMatrix(torch.zeros(3, 2).double()), 1.0).tolist() == [0, 0]
+    assert fewest_removals(matrix, torch.tensor([1e9])).tolist() == [[0] * PSI.shape[1]]
+    assert fewest_removals(FeatureMatrix(torch.zeros(3, 2).double()), torch.tensor([1.0])).tolist() == [[0, 0]]
     assert float(score_after_removal(FeatureMatrix(torch.zeros(3, 2).double()), 1)) == 0.0
