@@ -19,8 +19,8 @@ PSI = torch.randn(N, 6, dtype=torch.double, generator=torch.Generator().manual_s
 PSI[:, 1] *= -1
 PSI[:, 2] = 0.0
 PSI[:, 3] -= 0.8
-PSI[:2, 4] = -3.0  # sequences that push the other way
-PSI[2:5, 4] = 4.0
+PSI[:, 4] = 3.0
+PSI[0, 4] = -5.0  # pushes the other way, more than any other sequence
 PSI[PSI.abs() < 0.4] = 0.0
 FORMS = [FeatureMatrix(PSI), FeatureMatrix(PSI.to_sparse())]
 forms = pytest.mark.parametrize("matrix", FORMS, ids=["dense", "sparse"])
