@@ -3,6 +3,8 @@
 
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.combination import harmonic_p
+from pyro_ksd.fit_tests.discrepancy_bounds import closeness
+from pyro_ksd.fit_tests.foreign_sequences import foreign_share, tolerance_p_value
 from pyro_ksd.fit_tests.localization import edit_shares, localize, mean_localization
 from pyro_ksd.fit_tests.null_draws import (
     multinomial,
@@ -16,7 +18,9 @@ from pyro_ksd.fit_tests.relative import relative_fit
 from pyro_ksd.fit_tests.statistics import p_value, u_statistic, v_statistic, weighted_u_statistics
 
 __all__ = [
+    "closeness",
     "edit_shares",
+    "foreign_share",
     "goodness_of_fit",
     "harmonic_p",
     "localize",
@@ -29,6 +33,7 @@ __all__ = [
     "rademacher",
     "refitted_bootstrap",
     "relative_fit",
+    "tolerance_p_value",
     "u_statistic",
     "v_statistic",
     "weighted_u_statistics",

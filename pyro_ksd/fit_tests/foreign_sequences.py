@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""The share of sequences that are not the model's: a lower confidence bound, and a test with a tolerance.
+
+Let the data come from :math:`(1 - \varepsilon)\, p + \varepsilon\, q`, with any :math:`q`. Without the sequences of
+:math:`q` they are a sample of the model, in which no feature's score exceeds the critical value :math:`c` of the null
+draws, with probability :math:`1 - \alpha`. So if a feature stays above :math:`c` whichever :math:`m` sequences are
+removed, more than :math:`m` of them are foreign (:mod:`pyro_ksd.fit_tests.removal`). The spread of a score is that of
+all sequences. It includes the foreign ones, and with them the random error of their number, so that the bound holds for
+:math:`\varepsilon` as well as for the share in the data.
+
+Nothing is assumed about :math:`q`, and the features need no bound. The robust test of Liu and Briol (2024) divides the
+discrepancy by :math:`\sup_x \|\psi(x)\|`, which is infinite for most models of sequences of unbounded length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.common.option_checks import check_instance, check_level, found, is_real
+from pyro_ksd.common.tensor_checks import check_tensor
+from pyro_ksd.fit_tests.removal import fewest_removals, score_after_removal
+from pyro_ksd.fit_tests.statistics import p_value
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignShare:
+    """Lower confidence bounds of the share of sequences that are not the model's.
+
+    :ivar share: double ``[V]``, the bound that each view gives by itself; NaN for a view without reported features.
+    :ivar share_overall: the bound that all views give together.
+    """
+
+    share: Tensor
+    share_overall: float
+
+
+def foreign_share(matrices: Sequence[SteinMatrix], extreme: Tensor, level: float = 0.05) -> ForeignShare:
+    r"""Lower confidence bounds of the share :math:`\varepsilon` of sequences that are not the model's.
+
+    With :math:`m_u` the fewest sequences whose removal brings the score of the feature :math:`u` down to :math:`c`,
+
+    .. math:: \hat\varepsilon = \max_u \frac{(m_u - 1)_+}{n} .
+
+    :math:`c` is the :math:`1 - \alpha` quantile of the largest score in the null draws: of the view for the bound of a
+    view, of all views for the one overall. All features are looked at together, so no further correction is needed. A
+    foreign sequence that resembles the model's in all features is not seen, so the true share may be larger.
+
+    :param matrices: the Stein kernel matrices of ``V`` views of the same sequences.
+    :param extreme: ``[B, V]``, the largest scores in the null draws, see
+        :class:`~pyro_ksd.fit_tests.null_draws.NullDraws`.
+    :param level: :math:`\alpha`; the bounds hold with probability ``1 - level``.
+
+    >>> psi = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)).double()
+    >>> psi[:100, 1] += 6.0  # 10 % are not the model's
+    >>> extreme = torch.linspace(0.0, 3.0, 999).double()[:, None]
+    >>> foreign_share([FeatureMatrix(psi)], extreme).share_overall
+    0.06
+    """
+    views = _reported(matrices, extreme)
+    check_level(level)
+    share = torch.full((len(matrices),), torch.nan, dtype=torch.double)
+    if not views:
+        return ForeignShare(share, math.nan)
+    overall = 0.0
+    together = _critical(extreme[:, list(views)].amax(1), level)
+    for view, matrix in views.items():
+        critical = torch.tensor([_critical(extreme[:, view], level), together], dtype=torch.double)
+        removed = fewest_removals(matrix, critical).amax(1)
+        by_itself, with_others = ((removed - 1).clamp(min=0).double() / len(matrix)).tolist()
+        share[view] = by_itself
+        overall = max(overall, with_others)
+    return ForeignShare(share, overall)
+
+
+def tolerance_p_value(matrices: Sequence[SteinMatrix], extreme: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    r"""p-values of the hypothesis that at most the share ``tolerance`` of the sequences is not the model's.
+
+    The largest score after the removal of :math:`\lceil n \varepsilon_0 \rceil` sequences is compared with the largest
+    scores in the null draws. For a tolerance above 0, the p-value is at most ``level`` if and only if the bound of
+    :func:`foreign_share` is at least the tolerance.
+
+    :param matrices: the Stein kernel matrices of ``V`` views of the same sequences.
+    :param extreme: ``[B, V]``, as for :func:`foreign_share`.
+    :param tolerance: :math:`\varepsilon_0`, at least 0 and below 1.
+    :returns: p-values ``[V]``, NaN for a view without reported features, and that of all views together, a scalar.
+
+    >>> psi = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)).double()
+    >>> psi[:100, 1] += 6.0  # 10 % are not the model's
+    >>> extreme = torch.linspace(0.0, 3.0, 999).double()[:, None]
+    >>> [round(tolerance_p_value([FeatureMatrix(psi)], extreme, share)[1].item(), 3) for share in (0.0, 0.05, 0.1)]
+    [0.001, 0.001, 1.0]
+    """
+    views = _reported(matrices, extreme)
+    if not is_real(tolerance) or not 0 <= tolerance < 1:
+        raise ValueError(
+            f"tolerance: expected a share of at least 0 and below 1, such as 0.01, found {found(tolerance)}"
+        )
+    each = torch.full((len(matrices),), torch.nan, dtype=torch.double)
+    if not views:
+        return each, torch.tensor(math.nan, dtype=torch.double)
+    num_removed = math.ceil(round(tolerance * len(matrices[0]), 6))
+    largest = torch.stack([score_after_removal(matrix, num_removed) for matrix in views.values()])
+    own = extreme[:, list(views)]
+    each[list(views)] = p_value(largest, own)
+    return each, p_value(largest.amax(), own.amax(1))
+
+
+def _reported(matrices: Sequence[SteinMatrix], extreme: Tensor) -> dict[int, FeatureMatrix]:
+    """The features of the views that have them and scores in the null draws, by the number of the view."""
+    check_instance("matrices", matrices, Sequence, "a list of Stein kernel matrices, one for each view")
+    for matrix in matrices:
+        check_instance("matrices", matrix, SteinMatrix, "Stein kernel matrices, made by stein_matrices(...)")
+    check_tensor("extreme", extreme, "B", len(matrices))
+    scored = (~extreme.isnan().any(0)).tolist()
+    features = [matrix.features if has_scores else None for matrix, has_scores in zip(matrices, scored, strict=True)]
+    return {view: own for view, own in enumerate(features) if own is not None and own.values.shape[1]}
+
+
+def _critical(largest: Tensor, level: float) -> float:
+    """The value that a score must exceed for a p-value of at most ``level`` among null draws ``[B]``."""
+    rank = math.floor(round(level * (len(largest) + 1), 6))
+    return float(largest.sort(descending=True).values[rank - 1]) if rank else math.inf
