@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""By which factor a model must be corrected: tilts that make the Stein identity hold on the data.
+
+For a count :math:`c` (:class:`~pyro_ksd.edits.Count`) the tilted model
+:math:`p_\theta(x) \propto p(x)\,e^{\theta c(x)}` weights every occurrence by the factor :math:`e^\theta`. With Barker
+weights :math:`g(t) = t / (1 + t)` its Stein identity on the data, with the count as the test function, is
+
+.. math:: s(\theta) = \sum_i s_i(\theta) = 0, \qquad
+    s_i(\theta) = \sum_{y \in \partial x_i} g\!\left(e^{\theta \Delta c}\, \frac{p(y)}{p(x_i)}\right) \Delta c,
+    \qquad \Delta c = c(y) - c(x_i) ,
+
+the score of a logistic regression of "the edited sequence is the datum" on :math:`\Delta c`, and increasing in
+:math:`\theta`. Only ratios of probabilities are needed. If the data come from :math:`p_{\theta_0}`, the mean of
+:math:`s_i(\theta_0)` is 0, so that the solution :math:`\hat\theta` is an M-estimator, with sequences as the independent
+units. Its variance is the sandwich of the jackknife,
+
+.. math:: \hat v = \sum_i \left(\frac{s_i(\hat\theta)}{\sum_{j \ne i} s_j'(\hat\theta)}\right)^2 .
+
+References: Zanella (2020) for the balanced weights; Hyvärinen (2007), *Some extensions of score matching*, for
+estimates from ratios; Huber (1967), *The behavior of maximum likelihood estimates under nonstandard conditions*, for
+the sandwich.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+from torch.special import ndtri
+
+from pyro_ksd.common.option_checks import check_positive, found, is_real
+from pyro_ksd.edits.counts import Count, check_counts, count_changes
+from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood
+from pyro_ksd.edits.weighted_edits import chunk_rows
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.duck_typing import required_model
+from pyro_ksd.sequences.argument_checks import check_sequences
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.balancing import mpf
+from pyro_ksd.stein.operators import TailBlockOperator
+from pyro_ksd.stein.weighting import edits_with_ratios, weighted_edits
+
+LEAST_EVENTS = 5.0
+"""How many sequences, effectively, must gain and must lose a count; with fewer, its factor cannot be estimated."""
+
+_LARGEST = 12.0  # log-factors, e^12 is more than 160,000
+_STEPS = 60  # bisection alone brings the largest log-factors down to rounding errors
+_PRECISE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Jumps:
+    """The edits around some consecutive sequences that change a count, with their log-ratios; plain data.
+
+    :param num_sequences: how many sequences there are.
+    :param owner: int ``[M]``, the sequence of each edit.
+    :param log_ratio: double ``[M]``, finite.
+    :param edit: int ``[K]``, the edit of each change.
+    :param count: int ``[K]``, which count changes.
+    :param change: int8 ``[K]``, by how much.
+    """
+
+    num_sequences: int
+    owner: Tensor
+    log_ratio: Tensor
+    edit: Tensor
+    count: Tensor
+    change: Tensor
+
+    def only(self, counts: Sequence[int]) -> Jumps:
+        """Those that change one of the given counts, which are numbered anew."""
+        places = torch.tensor(counts, dtype=self.count.dtype)
+        match = self.count == places[:, None]
+        kept = match.any(0).nonzero().squeeze(1)
+        edits, edit = self.edit[kept].unique(return_inverse=True)
+        return Jumps(
+            self.num_sequences,
+            self.owner[edits],
+            self.log_ratio[edits],
+            edit.int(),
+            match[:, kept].int().argmax(0).int(),
+            self.change[kept],
+        )
+
+    def tilted(self, log_factors: Tensor) -> Jumps:
+        """The same under the model that is tilted by all log-factors, ``[D]``."""
+        shift = self.change * log_factors.index_select(0, self.count)
+        return replace(self, log_ratio=self.log_ratio.index_add(0, self.edit, shift))
+
+    def matrix(self, num_counts: int) -> Tensor:
+        """The changes of all counts by each edit, double ``[M, D]``."""
+        changes = self.log_ratio.new_zeros(len(self.log_ratio), num_counts)
+        changes[self.edit.long(), self.count.long()] = self.change.double()
+        return changes
+
+    def sums(self, values: Tensor, num_counts: int) -> Tensor:
+        """The sums of values of the changes, ``[K]``, over each sequence and count: ``[N, D]``."""
+        place = self.owner.index_select(0, self.edit).long().mul_(num_counts).add_(self.count)
+        total = values.new_zeros(self.num_sequences * num_counts).index_add_(0, place, values)
+        return total.view(self.num_sequences, num_counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Tilts:
+    """By which factor every occurrence of what is counted must be weighted, for ``D`` counts.
+
+    All numbers are NaN where the factor cannot be estimated.
+
+    :ivar log_factor: double ``[D]``.
+    :ivar error: double ``[D]``, the standard error of the log-factor.
+    :ivar low: double ``[D]``, the lower end of the interval of the log-factor.
+    :ivar high: double ``[D]``, its upper end.
+    :ivar events: double ``[D]``, how many sequences, effectively, gain or lose the count, whichever are fewer: for
+        gains or losses :math:`a_i` of the sequences, :math:`(\\sum a_i)^2 / \\sum a_i^2`.
+    """
+
+    log_factor: Tensor
+    error: Tensor
+    low: Tensor
+    high: Tensor
+    events: Tensor
+
+    @property
+    def is_known(self) -> Tensor:
+        """Boolean ``[D]``, whether the factor could be estimated."""
+        return ~self.log_factor.isnan()
+
+    def outside(self, tolerance: float) -> Tensor:
+        """Whether the whole interval of the factor lies outside of ``[1 / tolerance, tolerance]``, boolean ``[D]``."""
+        reach = _log_tolerance(tolerance)
+        return (self.low > reach) | (self.high < -reach)
+
+    def within(self, tolerance: float) -> Tensor:
+        """Whether the whole interval of the factor lies inside of ``[1 / tolerance, tolerance]``, boolean ``[D]``."""
+        reach = _log_tolerance(tolerance)
+        return (self.low >= -reach) & (self.high <= reach)
+
+
+def jumps_of(
+    model: SequenceModel, sequences: Sequences, neighborhood: Neighborhood, counts: Sequence[Count]
+) -> list[Jumps]:
+    """The edits that change the counts, a chunk of sequences at a time; the model is asked once about each.
+
+    The other edits are forgotten. What is kept takes 12 bytes an edit and 9 bytes a change.
+
+    :param sequences: all of them possible under the model.
+
+    >>> from pyro_ksd.edits import zs
+    >>> from pyro_ksd.examples import random_walk
+    >>> [jumps] = jumps_of(random_walk(3), Sequences.of(["abca", "bb"]), zs(), [Count("ngram", (1, 1))])
+    >>> jumps.change.tolist()  # becomes abba, bbca; then the same by insertion; then bb loses its pair or gets another
+    [1, 1, -1, -1, -1, -1, 1, 1, -1, -1, -1]
+    """
+    model = required_model(model)
+    check_sequences("sequences", sequences)
+    check_neighborhood("neighborhood", neighborhood)
+    check_counts(counts, sequences.alphabet_size)
+    found = []
+    for rows in chunk_rows(neighborhood, sequences):
+        part = sequences[rows].narrowed()
+        edits, log_ratio = edits_with_ratios(model.for_rows(rows.start), neighborhood, part, rows.start)
+        edit, count, change = count_changes(counts, part, edits)
+        possible = log_ratio[edit] > -torch.inf
+        touched, place = edit[possible].unique(return_inverse=True)
+        found.append(
+            Jumps(
+                len(part),
+                edits.owner[touched].int(),
+                log_ratio[touched],
+                place.int(),
+                count[possible].int(),
+                change[possible].to(torch.int8),
+            )
+        )
+    return found
+
+
+def length_jumps(model: SequenceModel, sequences: Sequences, neighborhood: Neighborhood) -> list[Jumps]:
+    r"""Growth and shrinkage at the end of each sequence, averaged over the last symbol, as changes of the length.
+
+    These are the moves of the :class:`~pyro_ksd.stein.TailBlockOperator`: the log-ratio of growing is
+    :math:`\log P_\uparrow(x) - \log p(x)`. Whether the model is right about symbols hardly matters to them.
+
+    :param neighborhood: the edits whose :attr:`~pyro_ksd.edits.Neighborhood.tail` is taken.
+
+    >>> from pyro_ksd.edits import zs
+    >>> from pyro_ksd.examples import random_walk
+    >>> [jumps] = length_jumps(random_walk(3, mean_length=4), Sequences.of(["abca", "b"], "abc"), zs())
+    >>> jumps.log_ratio.exp(), jumps.change  # the walk goes on with probability 3/4, and is never empty
+    (tensor([0.7500, 0.7500, 1.3333], dtype=torch.float64), tensor([ 1,  1, -1], dtype=torch.int8))
+    """
+    operator = TailBlockOperator(mpf, neighborhood.tail)
+    found = []
+    for rows in chunk_rows(operator.neighborhood, sequences):
+        moves = weighted_edits(model, operator, sequences[rows].narrowed(), rows.start)
+        owners = torch.arange(len(moves.sequences), dtype=torch.int32)
+        sides = []
+        for sign in (1, -1):
+            own = [
+                weights if block.growth * sign > 0 else torch.zeros_like(weights)
+                for block, weights in zip(moves.edits.blocks, moves.edits.split(moves.weights), strict=True)
+            ]
+            root = moves.edits.sum_by_owner(torch.cat(own))  # these weights are square roots of ratios
+            sides.append((owners[root > 0], 2 * root[root > 0].log(), sign))
+        owner = torch.cat([owner for owner, _, _ in sides])
+        change = torch.cat([torch.full_like(owner, sign, dtype=torch.int8) for owner, _, sign in sides])
+        edit = torch.arange(len(owner), dtype=torch.int32)
+        log_ratio = torch.cat([log_ratio for _, log_ratio, _ in sides])
+        found.append(Jumps(len(owners), owner, log_ratio, edit, torch.zeros_like(edit), change))
+    return found
+
+
+def tilts(
+    model: SequenceModel,
+    sequences: Sequences,
+    neighborhood: Neighborhood,
+    counts: Sequence[Count],
+    *,
+    coverage: float = 0.95,
+) -> Tilts:
+    """The factor of each count, as if the model were right in all else.
+
+    The factor of the length comes from moves at the end of the sequences, see :func:`length_jumps`.
+
+    :param sequences: all of them possible under the model.
+    :param neighborhood: the edits; more of them make the estimate more precise.
+    :param coverage: how often intervals are to contain the true factor.
+
+    >>> from pyro_ksd import MarkovSequence
+    >>> from pyro_ksd.edits import zs
+    >>> coin = torch.tensor([0.5, 0.5])
+    >>> fair = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.1)
+    >>> sticky = MarkovSequence.from_transitions(coin, torch.tensor([[0.8, 0.2], [0.5, 0.5]]), stop=0.1)
+    >>> data = sticky.draw(200, torch.Generator().manual_seed(0))
+    >>> found = tilts(fair, data, zs(), [Count("ngram", (0, 0)), Count("length")])
+    >>> for factor, low, high in zip(found.log_factor.exp(), found.low.exp(), found.high.exp(), strict=True):
+    ...     print(f"{factor:.2f} ({low:.2f} to {high:.2f})")
+    2.56 (2.38 to 2.75)
+    0.98 (0.94 to 1.03)
+    """
+    check_coverage(coverage)
+    check_counts(counts, required_model(model).alphabet_size)
+    places = [place for place, count in enumerate(counts) if count.kind != "length"]
+    found = []
+    if places:
+        jumps = jumps_of(model, sequences, neighborhood, [counts[place] for place in places])
+        found.append(tilt_each(jumps, len(places), coverage))
+    if len(places) < len(counts):
+        found.append(tilt_each(length_jumps(model, sequences, neighborhood), 1, coverage))
+        places.append(counts.index(Count("length")))
+    order = torch.tensor(places).argsort()
+    names = [field.name for field in fields(Tilts)]
+    return Tilts(**{name: torch.cat([getattr(part, name) for part in found])[order] for name in names})
+
+
+def tilt_each(jumps: Sequence[Jumps], num_counts: int, coverage: float) -> Tilts:
+    """The factor of each count alone, by Newton's method within shrinking brackets, for all counts at once."""
+    theta = torch.zeros(num_counts, dtype=torch.double)
+    low = theta - _LARGEST
+    high = theta + _LARGEST
+    for _ in range(_STEPS):
+        score = torch.zeros_like(theta)
+        slope = torch.zeros_like(theta)
+        for part in jumps:
+            weight, change = _weights(part, theta)
+            gained = weight * change
+            score.index_add_(0, part.count, gained)
+            slope.index_add_(0, part.count, gained * change * (1 - weight))
+        low = torch.where(score <= 0, theta, low)
+        high = torch.where(score >= 0, theta, high)
+        step = theta - score / slope
+        inside = (step >= low) & (step <= high)  # false for NaN, where nothing changes
+        new = torch.where(inside, step, (low + high) / 2)
+        done = (new - theta).abs().max() < _PRECISE
+        theta = new
+        if done:
+            break
+    return _summary(jumps, theta, slope, coverage)
+
+
+def _summary(jumps: Sequence[Jumps], theta: Tensor, slope: Tensor, coverage: float) -> Tilts:
+    """Errors, intervals and events at the solutions of single tilts."""
+    variance = torch.zeros_like(theta)
+    sums = theta.new_zeros(2, len(theta))
+    squares = torch.zeros_like(sums)
+    for part in jumps:
+        weight, change = _weights(part, theta)
+        gained = weight * change
+        own = part.sums(gained * change * (1 - weight), len(theta))
+        sides = torch.stack([part.sums(gained.clamp(min=0), len(theta)), part.sums(-gained.clamp(max=0), len(theta))])
+        variance += ((sides[0] - sides[1]) / (slope - own)).square().sum(0)
+        sums += sides.sum(1)
+        squares += sides.square().sum(1)
+    events = (sums.square() / squares).nan_to_num(0.0).amin(0)
+    return _intervals(theta, variance.sqrt(), events, coverage)
+
+
+def tilt_jointly(jumps: Sequence[Jumps], num_counts: int, coverage: float) -> Tilts:
+    r"""The factors of all counts together: :math:`p(x) \exp(\sum_k \theta_k c_k(x))` satisfies all Stein identities.
+
+    They minimize the convex function :math:`\sum_i \sum_y \log(1 + e^{\theta \cdot \Delta c}\, p(y) / p(x_i))`. What
+    one n-gram does to the others is taken into account, so that side effects of a fault get the factor 1.
+    """
+    changes = [part.matrix(num_counts) for part in jumps]
+    theta = torch.zeros(num_counts, dtype=torch.double)
+    value, score, slope = _potential(jumps, changes, theta)
+    for _ in range(_STEPS):
+        step = torch.linalg.lstsq(slope, score).solution
+        size = 1.0
+        while (trial := _potential(jumps, changes, theta - size * step))[0] > value and size > _PRECISE:
+            size /= 2
+        theta = theta - size * step
+        value, score, slope = trial
+        if step.abs().max() < _PRECISE or size <= _PRECISE:
+            break
+    each = [part.tilted(theta) for part in jumps]
+    zero = torch.zeros_like(theta)
+    events = _summary(each, zero, slope.diagonal(), coverage).events
+    return _intervals(theta, _joint_errors(each, changes, slope), events, coverage)
+
+
+def _potential(jumps: Sequence[Jumps], changes: Sequence[Tensor], theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The convex function, its gradient ``[D]`` and its Hessian matrix ``[D, D]``."""
+    value = theta.new_zeros(())
+    score = torch.zeros_like(theta)
+    slope = theta.new_zeros(len(theta), len(theta))
+    for part, change in zip(jumps, changes, strict=True):
+        log_ratio = part.log_ratio + change @ theta
+        weight = log_ratio.sigmoid()
+        value = value + torch.nn.functional.softplus(log_ratio).sum()
+        score += weight @ change
+        slope += change.T @ (change * (weight * (1 - weight))[:, None])
+    return value, score, slope
+
+
+def _joint_errors(jumps: Sequence[Jumps], changes: Sequence[Tensor], slope: Tensor) -> Tensor:
+    """Standard errors ``[D]`` by the jackknife, from jumps that are tilted already."""
+    variance = torch.zeros_like(slope[0])
+    for part, change in zip(jumps, changes, strict=True):
+        weight = part.log_ratio.sigmoid()
+        scores = slope.new_zeros(part.num_sequences, len(slope)).index_add_(0, part.owner, weight[:, None] * change)
+        spread = change * (weight * (1 - weight))[:, None]
+        own = slope.new_zeros(part.num_sequences, *slope.shape)
+        own.index_add_(0, part.owner, spread[:, :, None] * change[:, None])
+        variance += torch.linalg.lstsq(slope - own, scores[..., None]).solution[..., 0].square().sum(0)
+    return variance.sqrt()
+
+
+def _intervals(theta: Tensor, error: Tensor, events: Tensor, coverage: float) -> Tilts:
+    known = (events >= LEAST_EVENTS) & (theta.abs() < _LARGEST - 1) & error.isfinite()
+    reach = ndtri(torch.tensor((1 + coverage) / 2, dtype=torch.double)) * error
+    log_factor = theta.masked_fill(~known, math.nan)
+    return Tilts(log_factor, error.masked_fill(~known, math.nan), log_factor - reach, log_factor + reach, events)
+
+
+def _weights(jumps: Jumps, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """The Barker weights of the changes under the model tilted by their own count, and the changes, double ``[K]``."""
+    change = jumps.change.double()
+    log_ratio = jumps.log_ratio.index_select(0, jumps.edit)
+    return log_ratio.addcmul_(change, theta.index_select(0, jumps.count)).sigmoid_(), change
+
+
+def check_coverage(coverage: object) -> None:
+    """Checks how often intervals are to contain the truth.
+
+    >>> check_coverage(95)
+    Traceback (most recent call last):
+    ValueError: coverage: expected a number between 0 and 1, such as 0.95, found 95
+    """
+    if not is_real(coverage) or not 0 < coverage < 1:  # type: ignore[operator]
+        raise ValueError(f"coverage: expected a number between 0 and 1, such as 0.95, found {found(coverage)}")
+
+
+def _log_tolerance(tolerance: float) -> float:
+    check_positive("tolerance", tolerance)
+    if tolerance < 1:
+        raise ValueError(f"tolerance: expected a factor of at least 1, such as 1.25, found {tolerance}")
+    return math.log(tolerance)
