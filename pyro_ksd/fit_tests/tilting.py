@@ -14,7 +14,10 @@ the score of a logistic regression of "the edited sequence is the datum" on :mat
 :math:`s_i(\theta_0)` is 0, so that the solution :math:`\hat\theta` is an M-estimator, with sequences as the independent
 units. Its variance is the sandwich of the jackknife,
 
-.. math:: \hat v = \sum_i \left(\frac{s_i(\hat\theta)}{\sum_{j \ne i} s_j'(\hat\theta)}\right)^2 .
+.. math:: \hat v = \sum_i \left(\frac{s_i(\hat\theta)}{\sum_{j \ne i} s_j'(\hat\theta)}\right)^2 ,
+
+and intervals are those of a t distribution with :math:`2 (m - 1)` degrees of freedom, where :math:`m` sequences,
+effectively, gain or lose the count (:attr:`Sides.events`). With too few of them the factor cannot be estimated.
 
 References: Zanella (2020) for the balanced weights; Hyvärinen (2007), *Some extensions of score matching*, for
 estimates from ratios; Huber (1967), *The behavior of maximum likelihood estimates under nonstandard conditions*, for
@@ -28,8 +31,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
+from scipy.special import stdtrit
 from torch import Tensor
-from torch.special import ndtri
 
 from pyro_ksd.common.option_checks import check_positive, found, is_real
 from pyro_ksd.edits.counts import Count, check_counts, count_changes
@@ -45,6 +48,9 @@ from pyro_ksd.stein.weighting import edits_with_ratios, weighted_edits
 
 LEAST_EVENTS = 5.0
 """How many sequences, effectively, must gain and must lose a count; with fewer, its factor cannot be estimated."""
+
+LEAST_UNEXPECTED = 10.0
+"""The same where the model does not lead one to expect so many."""
 
 _LARGEST = 12.0  # log-factors, e^12 is more than 160,000
 _STEPS = 60  # bisection alone brings the largest log-factors down to rounding errors
@@ -70,37 +76,78 @@ class Jumps:
     count: Tensor
     change: Tensor
 
-    def only(self, counts: Sequence[int]) -> Jumps:
-        """Those that change one of the given counts, which are numbered anew."""
-        places = torch.tensor(counts, dtype=self.count.dtype)
-        match = self.count == places[:, None]
-        kept = match.any(0).nonzero().squeeze(1)
-        edits, edit = self.edit[kept].unique(return_inverse=True)
-        return Jumps(
-            self.num_sequences,
-            self.owner[edits],
-            self.log_ratio[edits],
-            edit.int(),
-            match[:, kept].int().argmax(0).int(),
-            self.change[kept],
-        )
-
     def tilted(self, log_factors: Tensor) -> Jumps:
         """The same under the model that is tilted by all log-factors, ``[D]``."""
         shift = self.change * log_factors.index_select(0, self.count)
         return replace(self, log_ratio=self.log_ratio.index_add(0, self.edit, shift))
 
-    def matrix(self, num_counts: int) -> Tensor:
-        """The changes of all counts by each edit, double ``[M, D]``."""
-        changes = self.log_ratio.new_zeros(len(self.log_ratio), num_counts)
-        changes[self.edit.long(), self.count.long()] = self.change.double()
+    def matrix(self, counts: Sequence[int]) -> Tensor:
+        """The changes of some counts by each edit, double ``[M, len(counts)]``."""
+        changes = self.log_ratio.new_zeros(len(self.log_ratio), len(counts))
+        for place, count in enumerate(counts):
+            own = self.count == count
+            changes[self.edit[own].long(), place] = self.change[own].double()
         return changes
+
+    def by_owner(self, values: Tensor) -> Tensor:
+        """The sums of values of the edits, ``[M, ...]``, over each sequence: ``[N, ...]``."""
+        return values.new_zeros(self.num_sequences, *values.shape[1:]).index_add_(0, self.owner, values)
 
     def sums(self, values: Tensor, num_counts: int) -> Tensor:
         """The sums of values of the changes, ``[K]``, over each sequence and count: ``[N, D]``."""
         place = self.owner.index_select(0, self.edit).long().mul_(num_counts).add_(self.count)
         total = values.new_zeros(self.num_sequences * num_counts).index_add_(0, place, values)
         return total.view(self.num_sequences, num_counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """How much the jumps of all sequences would gain (row 0) and lose (row 1) of each count.
+
+    :param total: double ``[2, D]``, the sums of the gains and of the losses of the sequences.
+    :param squares: double ``[2, D]``, the sums of their squares.
+    :param untilted: double ``[2, D]``, the totals under the model that is not tilted by the count itself.
+    """
+
+    total: Tensor
+    squares: Tensor
+    untilted: Tensor
+
+    @property
+    def portions(self) -> Tensor:
+        """The typical gain and loss of a sequence that has one, ``[2, D]``."""
+        return (self.squares / self.total).nan_to_num(0.0)
+
+    @property
+    def events(self) -> Tensor:
+        r"""How many sequences, effectively, gain and lose: :math:`(\sum_i a_i)^2 / \sum_i a_i^2`, ``[2, D]``."""
+        return (self.total.square() / self.squares).nan_to_num(0.0)
+
+    @property
+    def are_many(self) -> Tensor:
+        """Whether enough sequences gain and enough lose, boolean ``[D]``.
+
+        Under a true model gains and losses have the same mean, so that each says how many of the other to expect. A
+        handful is enough only if it was expected. Otherwise factors would be given just for those rare n-grams that
+        are frequent by chance, and all of these factors would be too large.
+        """
+        expected = (self.untilted.flip(0) / self.portions).nan_to_num(0.0)
+        enough = (self.events >= LEAST_EVENTS) & (expected >= LEAST_EVENTS)
+        return (enough | (self.events >= LEAST_UNEXPECTED)).all(0)
+
+    @staticmethod
+    def of(gains: Tensor, losses: Tensor, untilted: Tensor) -> Sides:
+        """Those of some sequences, from gains and losses ``[N, D]``, none of them negative."""
+        both = torch.stack([gains, losses])
+        return Sides(both.sum(1), both.square().sum(1), untilted)
+
+    @staticmethod
+    def sum(parts: Sequence[Sides]) -> Sides:
+        """Those of all parts together."""
+        total, squares, untilted = (
+            torch.stack([getattr(part, field.name) for part in parts]).sum(0) for field in fields(Sides)
+        )
+        return Sides(total, squares, untilted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +160,8 @@ class Tilts:
     :ivar error: double ``[D]``, the standard error of the log-factor.
     :ivar low: double ``[D]``, the lower end of the interval of the log-factor.
     :ivar high: double ``[D]``, its upper end.
-    :ivar events: double ``[D]``, how many sequences, effectively, gain or lose the count, whichever are fewer: for
-        gains or losses :math:`a_i` of the sequences, :math:`(\\sum a_i)^2 / \\sum a_i^2`.
+    :ivar events: double ``[D]``, how many sequences, effectively, gain or lose the count, whichever are fewer; see
+        :attr:`Sides.events`.
     """
 
     log_factor: Tensor
@@ -284,28 +331,28 @@ def tilt_each(jumps: Sequence[Jumps], num_counts: int, coverage: float) -> Tilts
 def _summary(jumps: Sequence[Jumps], theta: Tensor, slope: Tensor, coverage: float) -> Tilts:
     """Errors, intervals and events at the solutions of single tilts."""
     variance = torch.zeros_like(theta)
-    sums = theta.new_zeros(2, len(theta))
-    squares = torch.zeros_like(sums)
+    sides = []
     for part in jumps:
         weight, change = _weights(part, theta)
         gained = weight * change
         own = part.sums(gained * change * (1 - weight), len(theta))
-        sides = torch.stack([part.sums(gained.clamp(min=0), len(theta)), part.sums(-gained.clamp(max=0), len(theta))])
-        variance += ((sides[0] - sides[1]) / (slope - own)).square().sum(0)
-        sums += sides.sum(1)
-        squares += sides.square().sum(1)
-    events = (sums.square() / squares).nan_to_num(0.0).amin(0)
-    return _intervals(theta, variance.sqrt(), events, coverage)
+        gains = part.sums(gained.clamp(min=0), len(theta))
+        losses = part.sums(-gained.clamp(max=0), len(theta))
+        variance += ((gains - losses) / (slope - own)).square().sum(0)
+        plain = part.log_ratio.index_select(0, part.edit).sigmoid_() * change
+        untilted = [part.sums(side.clamp(min=0), len(theta)).sum(0) for side in (plain, -plain)]
+        sides.append(Sides.of(gains, losses, torch.stack(untilted)))
+    return _intervals(theta, variance.sqrt(), Sides.sum(sides), coverage)
 
 
-def tilt_jointly(jumps: Sequence[Jumps], num_counts: int, coverage: float) -> Tilts:
-    r"""The factors of all counts together: :math:`p(x) \exp(\sum_k \theta_k c_k(x))` satisfies all Stein identities.
+def tilt_jointly(jumps: Sequence[Jumps], counts: Sequence[int], coverage: float) -> Tilts:
+    r"""The factors of some counts together: :math:`p(x) \exp(\sum_k \theta_k c_k(x))` satisfies all Stein identities.
 
     They minimize the convex function :math:`\sum_i \sum_y \log(1 + e^{\theta \cdot \Delta c}\, p(y) / p(x_i))`. What
     one n-gram does to the others is taken into account, so that side effects of a fault get the factor 1.
     """
-    changes = [part.matrix(num_counts) for part in jumps]
-    theta = torch.zeros(num_counts, dtype=torch.double)
+    changes = [part.matrix(counts) for part in jumps]
+    theta = torch.zeros(len(counts), dtype=torch.double)
     value, score, slope = _potential(jumps, changes, theta)
     for _ in range(_STEPS):
         step = torch.linalg.lstsq(slope, score).solution
@@ -314,12 +361,23 @@ def tilt_jointly(jumps: Sequence[Jumps], num_counts: int, coverage: float) -> Ti
             size /= 2
         theta = theta - size * step
         value, score, slope = trial
-        if step.abs().max() < _PRECISE or size <= _PRECISE:
+        if bool((step.abs() < _PRECISE).all()) or size <= _PRECISE:
             break
-    each = [part.tilted(theta) for part in jumps]
-    zero = torch.zeros_like(theta)
-    events = _summary(each, zero, slope.diagonal(), coverage).events
-    return _intervals(theta, _joint_errors(each, changes, slope), events, coverage)
+    variance = torch.zeros_like(theta)
+    sides = []
+    for part, change in zip(jumps, changes, strict=True):
+        log_ratio = part.log_ratio + change @ theta
+        weight = log_ratio.sigmoid()
+        spread = change * (weight * (1 - weight))[:, None]
+        own = part.by_owner(spread[:, :, None] * change[:, None])
+        gained = weight[:, None] * change
+        gains = part.by_owner(gained.clamp(min=0))
+        losses = part.by_owner(-gained.clamp(max=0))
+        left = torch.linalg.lstsq(slope - own, (gains - losses)[..., None]).solution[..., 0]
+        variance += left.square().sum(0)
+        plain = (log_ratio[:, None] - change * theta).sigmoid() * change
+        sides.append(Sides.of(gains, losses, torch.stack([plain.clamp(min=0).sum(0), -plain.clamp(max=0).sum(0)])))
+    return _intervals(theta, variance.sqrt(), Sides.sum(sides), coverage)
 
 
 def _potential(jumps: Sequence[Jumps], changes: Sequence[Tensor], theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -336,23 +394,13 @@ def _potential(jumps: Sequence[Jumps], changes: Sequence[Tensor], theta: Tensor)
     return value, score, slope
 
 
-def _joint_errors(jumps: Sequence[Jumps], changes: Sequence[Tensor], slope: Tensor) -> Tensor:
-    """Standard errors ``[D]`` by the jackknife, from jumps that are tilted already."""
-    variance = torch.zeros_like(slope[0])
-    for part, change in zip(jumps, changes, strict=True):
-        weight = part.log_ratio.sigmoid()
-        scores = slope.new_zeros(part.num_sequences, len(slope)).index_add_(0, part.owner, weight[:, None] * change)
-        spread = change * (weight * (1 - weight))[:, None]
-        own = slope.new_zeros(part.num_sequences, *slope.shape)
-        own.index_add_(0, part.owner, spread[:, :, None] * change[:, None])
-        variance += torch.linalg.lstsq(slope - own, scores[..., None]).solution[..., 0].square().sum(0)
-    return variance.sqrt()
-
-
-def _intervals(theta: Tensor, error: Tensor, events: Tensor, coverage: float) -> Tilts:
-    known = (events >= LEAST_EVENTS) & (theta.abs() < _LARGEST - 1) & error.isfinite()
-    reach = ndtri(torch.tensor((1 + coverage) / 2, dtype=torch.double)) * error
+def _intervals(theta: Tensor, error: Tensor, sides: Sides, coverage: float) -> Tilts:
+    """Intervals by the t distribution; each side of the score is a sum over at least ``events`` sequences."""
+    events = sides.events.amin(0)
+    known = sides.are_many & (theta.abs() < _LARGEST - 1) & error.isfinite()
+    quantile = stdtrit((2 * (events - 1)).clamp(min=1).numpy(), (1 + coverage) / 2)
     log_factor = theta.masked_fill(~known, math.nan)
+    reach = torch.as_tensor(quantile, dtype=torch.double) * error
     return Tilts(log_factor, error.masked_fill(~known, math.nan), log_factor - reach, log_factor + reach, events)
 
 

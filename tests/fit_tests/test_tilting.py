@@ -13,6 +13,7 @@ from example_models import small_mrf, walk
 from neighbor_lists import Codes, around
 from scipy.optimize import brentq
 from scipy.stats import binom
+from scipy.stats import t as student
 from tilted_spaces import SPACE, bounded, plain_count, spread_chain
 from torch import Tensor
 
@@ -56,8 +57,9 @@ def test_estimate_and_error_in_plain_loops(model: SequenceModel) -> None:
         error = math.sqrt(sum(part**2 for part in left))
         assert float(found.log_factor[place]) == pytest.approx(root, abs=1e-9)
         assert float(found.error[place]) == pytest.approx(error, rel=1e-7)
-        assert float(found.low[place]) == pytest.approx(root - 1.959963984540054 * error, abs=1e-7)
-        assert float(found.high[place]) == pytest.approx(root + 1.959963984540054 * error, abs=1e-7)
+        reach = student.ppf(0.975, 2 * (float(found.events[place]) - 1)) * error
+        assert float(found.low[place]) == pytest.approx(root - reach, abs=1e-7)
+        assert float(found.high[place]) == pytest.approx(root + reach, abs=1e-7)
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,11 +67,11 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     data = SPACE[torch.randint(1, len(SPACE), (40,), generator=torch.Generator().manual_seed(1))]
     counts = [*COUNTS, Count("length")]
     whole = tilts(model, data, zs(), counts)
-    joint = tilt_jointly(jumps_of(model, data, zs(), counts), 5, 0.95)
+    joint = tilt_jointly(jumps_of(model, data, zs(), counts), range(5), 0.95)
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 100)
     assert len(jumps_of(model, data, zs(), counts)) > 5
     parts = tilts(model, data, zs(), counts)
-    again = tilt_jointly(jumps_of(model, data, zs(), counts), 5, 0.95)
+    again = tilt_jointly(jumps_of(model, data, zs(), counts), range(5), 0.95)
     for name in ("log_factor", "error", "low", "high", "events"):
         torch.testing.assert_close(getattr(parts, name), getattr(whole, name), rtol=1e-8, atol=1e-9)
         torch.testing.assert_close(getattr(again, name), getattr(joint, name), rtol=1e-7, atol=1e-8)
@@ -94,7 +96,7 @@ def test_joint_factors_separate_cause_from_side_effect() -> None:
     counts = [*COUNTS, Count("length")]
     data = population(model, [COUNTS[0], Count("length")], [math.log(2.0), math.log(0.8)])
     alone = tilts(model, data, zs(), counts).log_factor.exp()
-    together = tilt_jointly(jumps_of(model, data, zs(), counts), 5, 0.95).log_factor.exp()
+    together = tilt_jointly(jumps_of(model, data, zs(), counts), range(5), 0.95).log_factor.exp()
     torch.testing.assert_close(together, torch.tensor([2.0, 1, 1, 1, 0.8]).double(), rtol=0, atol=0.01)
     assert float((alone[1:4] - 1).abs().max()) > 0.1
 
@@ -103,7 +105,7 @@ def test_one_joint_factor_is_a_single_one() -> None:
     model = bounded(spread_chain())
     data = SPACE[torch.randint(1, len(SPACE), (60,), generator=torch.Generator().manual_seed(1))]
     single = tilts(model, data, zs(), COUNTS[:1])
-    joint = tilt_jointly(jumps_of(model, data, zs(), COUNTS[:1]), 1, 0.95)
+    joint = tilt_jointly(jumps_of(model, data, zs(), COUNTS[:1]), [0], 0.95)
     for name in ("log_factor", "error", "low", "high", "events"):
         torch.testing.assert_close(getattr(joint, name), getattr(single, name), rtol=1e-8, atol=1e-9)
 
@@ -159,14 +161,14 @@ def test_what_cannot_be_estimated_is_flagged() -> None:
     for values in (found.log_factor, found.error, found.low, found.high):
         assert values.isnan().tolist() == [True, False, True, True]
     assert found.events.tolist()[0] == found.events.tolist()[2] == 0.0
-    joint = tilt_jointly(jumps_of(model, data, zs(), counts[:2]), 2, 0.95)
+    joint = tilt_jointly(jumps_of(model, data, zs(), counts), [0, 1], 0.95)
     assert joint.is_known.tolist() == [False, True]
 
 
 def test_a_handful_of_sequences_is_needed() -> None:
     model = walk()
     common = [[0, 1, 2], [3, 4, 0]] * 50
-    for times, known in ((4, False), (6, True)):
+    for times, known in ((4, False), (8, False), (12, True)):  # the walk hardly ever stays
         found = tilts(model, Sequences.of([*common, *[[2, 2]] * times], 5), zs(), [Count("ngram", (2, 2))])
         assert float(found.events) == pytest.approx(times, rel=0.1)
         assert bool(found.is_known) is known
@@ -174,7 +176,7 @@ def test_a_handful_of_sequences_is_needed() -> None:
 
 def test_without_changes_of_length_the_length_has_no_factor() -> None:
     data = Sequences.of([[0, 1, 2]] * 20, 5)
-    found = tilt_jointly(jumps_of(walk(), data, Substitutions(), [Count("length")]), 1, 0.95)
+    found = tilt_jointly(jumps_of(walk(), data, Substitutions(), [Count("length")]), [0], 0.95)
     assert found.is_known.tolist() == [False]
 
 
@@ -254,14 +256,13 @@ def test_coverage_of_a_planted_factor(name: str, size: int) -> None:
     runs = 400 if size < 1000 else 200
     truth = math.log(1.4)
     for place, count in enumerate(PLANTED):
-        found = simulated(TRUTHS[name], count, 1.4, size, runs, seed=place)
+        found = simulated(TRUTHS[name], count, 1.4, size, runs, seed=1000 + place)
         known = int(found.is_known.sum())
         covered = int(((found.low <= truth) & (truth <= found.high)).sum())
         middle = float(found.log_factor.nanmedian().exp())
         print(f"\n{name}, n = {size}, {count.kind} {count.symbols}: {covered} of {known} known of {runs}, {middle:.3f}")
         assert runs - (known - covered) >= binom.ppf(0.0005, runs, 0.95)  # a wrong number is said rarely enough
-        if known > 0.2 * runs:
-            assert binom.ppf(0.0005, known, 0.92) <= covered <= binom.ppf(0.9995, known, 0.975)
+        assert binom.ppf(0.0005, known, 0.93) <= covered <= binom.ppf(0.9995, known, 0.98)
 
 
 @pytest.mark.slow
@@ -270,7 +271,7 @@ def test_coverage_of_a_planted_factor(name: str, size: int) -> None:
 def test_level_of_a_tolerance_at_its_boundary(factor: float, size: int) -> None:
     runs = 400
     for name in ("chain", "MRF"):
-        found = simulated(TRUTHS[name], Count("ngram", (0, 1)), factor, size, runs, seed=size)
+        found = simulated(TRUTHS[name], Count("ngram", (0, 1)), factor, size, runs, seed=2000 + size)
         outside, within = int(found.outside(1.25).sum()), int(found.within(1.25).sum())
         print(f"\n{name}, factor {factor:.2f}, n = {size}: {outside} outside, {within} within, of {runs}")
         assert max(outside, within) <= binom.ppf(0.9995, runs, 0.025)
