@@ -15,14 +15,13 @@ LISTS = space(3, LONGEST)
 SPACE = Sequences.of(LISTS, 3)
 
 
-def spread_chain(rare: bool = False) -> MarkovSequence:
+def spread_chain(rare: float = 1.0) -> MarkovSequence:
     """A chain of three symbols, all transitions of which are possible.
 
-    :param rare: whether the last symbol comes 20 times less often.
+    :param rare: by which number the probabilities of the last symbol are divided.
     """
     moves = torch.rand(3, 3, dtype=torch.double, generator=torch.Generator().manual_seed(5)) + 0.2
-    if rare:
-        moves[:, 2] /= 20
+    moves[:, 2] /= rare
     start = torch.full((3,), 1 / 3, dtype=torch.double)
     return MarkovSequence.from_transitions(start, moves / moves.sum(1, keepdim=True), stop=0.2)
 

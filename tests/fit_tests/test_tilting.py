@@ -225,7 +225,7 @@ def test_wrong_tolerance() -> None:
 FIELD = LinearChainMRF(
     torch.tensor([[1.0, 0, -1], [0, 0.5, 0], [-1, 0, 1]], dtype=torch.double), length=-torch.arange(8).double()
 )
-TRUTHS = {"chain": bounded(spread_chain()), "rare": bounded(spread_chain(rare=True)), "MRF": FIELD}
+TRUTHS = {"chain": bounded(spread_chain()), "rare": bounded(spread_chain(rare=20.0)), "MRF": FIELD}
 PLANTED = [
     Count("ngram", (0, 1)),
     Count("ngram", (2, 0)),
@@ -262,6 +262,21 @@ def test_coverage_of_a_planted_factor(name: str, size: int) -> None:
         middle = float(found.log_factor.nanmedian().exp())
         print(f"\n{name}, n = {size}, {count.kind} {count.symbols}: {covered} of {known} known of {runs}, {middle:.3f}")
         assert runs - (known - covered) >= binom.ppf(0.0005, runs, 0.95)  # a wrong number is said rarely enough
+        assert binom.ppf(0.0005, known, 0.93) <= covered <= binom.ppf(0.9995, known, 0.98)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("factor", [1.0, 1.4, 3.0])
+@pytest.mark.parametrize("rare", [4.0, 8.0, 14.0, 20.0])
+def test_rare_ngrams_are_estimated_well_or_not_at_all(rare: float, factor: float) -> None:
+    runs = 400
+    truth = math.log(factor)
+    found = simulated(bounded(spread_chain(rare)), Count("ngram", (2, 2)), factor, 200, runs, seed=3000)
+    known = int(found.is_known.sum())
+    covered = int(((found.low <= truth) & (truth <= found.high)).sum())
+    print(f"\nrare {rare}, factor {factor}: {covered} of {known} known of {runs}")
+    assert known - covered <= binom.ppf(0.9995, runs, 0.05)
+    if known > 0.05 * runs:
         assert binom.ppf(0.0005, known, 0.93) <= covered <= binom.ppf(0.9995, known, 0.98)
 
 
