@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views
 from pyro_ksd.common.option_checks import check_level, found
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.tilt_selection import select_tilts
 from pyro_ksd.fit_tests.tilting import LEAST_EVENTS, jumps_of
 from pyro_ksd.models.base import SequenceModel
@@ -32,6 +34,7 @@ from pyro_ksd.sequences.container import Sequences
 
 _VIEWS = ("content-1", "content-2", "start", "end", "length")
 _MOST = 200  # n-grams of one length
+_ENOUGH = 2**22  # edits from which factors are known precisely
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def repair(
 
     The model is tilted, :math:`p(x) \prod_k f_k^{c_k(x)}`, where :math:`c_k` counts an n-gram, a first or last symbol,
     or the symbols. Factors are added one by one, the largest score first, and estimated together, so that what is
-    only a side effect of another fault gets none. Factors below 1 are for what the model has too often.
+    only a side effect of another fault gets none. Factors below 1 are for what the model has too often. Of data with
+    more than four million edits, some sequences are used, chosen at random.
 
     A check of the tilted model on the same data is too kind to it, as its factors were estimated from them: keep some
     data for the check, see :func:`~pyro_ksd.split`.
@@ -137,7 +141,8 @@ def repair(
         log_joint = log_joint.masked_fill(sequences.lengths == 0, 0.0)
     check_possible(asked, sequences, log_joint)
     counts = _candidates(views, sequences)
-    jumps = jumps_of(asked, sequences, view.operator.neighborhood, counts)
+    around = view.operator.neighborhood
+    jumps = jumps_of(asked, _thinned(sequences, around), around, counts)
     chosen = select_tilts(jumps, len(counts), level=level, coverage=0.95)
     kept = [counts[place] for place in chosen.chosen]
     tilted = chosen.tilts
@@ -146,6 +151,15 @@ def repair(
     log_factors = dict(zip(kept, tilted.log_factor.tolist(), strict=True))
     repaired = TiltedModel(inner, log_factors) if kept else inner
     return Repair(tuple(factors), repaired, chosen.largest, chosen.threshold)
+
+
+def _thinned(sequences: Sequences, neighborhood: Neighborhood) -> Sequences:
+    """The sequences, or of large data some at random, so that all changes of all counts can be kept."""
+    share = _ENOUGH / max(int(edit_bounds(neighborhood, sequences).sum()), 1)
+    if share >= 1:
+        return sequences
+    order = torch.randperm(len(sequences), generator=torch.Generator().manual_seed(0))
+    return sequences[order[: math.ceil(share * len(sequences))]]
 
 
 def _candidates(views: str | Sequence[str], sequences: Sequences) -> list[Count]:

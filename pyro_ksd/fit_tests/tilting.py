@@ -52,6 +52,9 @@ LEAST_EVENTS = 5.0
 LEAST_UNEXPECTED = 10.0
 """The same where the model does not lead one to expect so many."""
 
+ENOUGH = 2**17
+"""Changes of a count from which its factor is known within one or two percent."""
+
 _LARGEST = 12.0  # log-factors, e^12 is more than 160,000
 _STEPS = 60  # bisection alone brings the largest log-factors down to rounding errors
 _PRECISE = 1e-10
@@ -187,13 +190,19 @@ class Tilts:
 
 
 def jumps_of(
-    model: SequenceModel, sequences: Sequences, neighborhood: Neighborhood, counts: Sequence[Count]
+    model: SequenceModel,
+    sequences: Sequences,
+    neighborhood: Neighborhood,
+    counts: Sequence[Count],
+    enough: float = math.inf,
 ) -> list[Jumps]:
     """The edits that change the counts, a chunk of sequences at a time; the model is asked once about each.
 
     The other edits are forgotten. What is kept takes 12 bytes an edit and 9 bytes a change.
 
     :param sequences: all of them possible under the model.
+    :param enough: changes of a count after which no further sequences are looked at for it, which bounds the memory.
+        Sequences come in random order, always the same one, as data may be sorted.
 
     >>> from pyro_ksd.edits import zs
     >>> from pyro_ksd.examples import random_walk
@@ -205,20 +214,27 @@ def jumps_of(
     check_sequences("sequences", sequences)
     check_neighborhood("neighborhood", neighborhood)
     check_counts(counts, sequences.alphabet_size)
-    found = []
-    for rows in chunk_rows(neighborhood, sequences):
-        part = sequences[rows].narrowed()
-        edits, log_ratio = edits_with_ratios(model.for_rows(rows.start), neighborhood, part, rows.start)
-        edit, count, change = count_changes(counts, part, edits)
+    found: list[Jumps] = []
+    changes = torch.zeros(len(counts), dtype=torch.long)
+    shuffled = sequences[torch.randperm(len(sequences), generator=torch.Generator().manual_seed(0))]
+    for rows in chunk_rows(neighborhood, shuffled):
+        active = (changes < enough).nonzero().squeeze(1)
+        if not len(active):
+            break
+        part = shuffled[rows].narrowed()
+        edits, log_ratio = edits_with_ratios(model, neighborhood, part)
+        edit, count, change = count_changes([counts[place] for place in active.tolist()], part, edits)
         possible = log_ratio[edit] > -torch.inf
         touched, place = edit[possible].unique(return_inverse=True)
+        own = active[count[possible]]
+        changes += own.bincount(minlength=len(counts))
         found.append(
             Jumps(
                 len(part),
                 edits.owner[touched].int(),
                 log_ratio[touched],
                 place.int(),
-                count[possible].int(),
+                own.int(),
                 change[possible].to(torch.int8),
             )
         )
@@ -270,7 +286,8 @@ def tilts(
 ) -> Tilts:
     """The factor of each count, as if the model were right in all else.
 
-    The factor of the length comes from moves at the end of the sequences, see :func:`length_jumps`.
+    The factor of the length comes from moves at the end of the sequences, see :func:`length_jumps`. For what is
+    frequent in large data, some of the sequences are enough, and the interval is that of these (:data:`ENOUGH`).
 
     :param sequences: all of them possible under the model.
     :param neighborhood: the edits; more of them make the estimate more precise.
@@ -293,7 +310,7 @@ def tilts(
     places = [place for place, count in enumerate(counts) if count.kind != "length"]
     found = []
     if places:
-        jumps = jumps_of(model, sequences, neighborhood, [counts[place] for place in places])
+        jumps = jumps_of(model, sequences, neighborhood, [counts[place] for place in places], ENOUGH)
         found.append(tilt_each(jumps, len(places), coverage))
     if len(places) < len(counts):
         found.append(tilt_each(length_jumps(model, sequences, neighborhood), 1, coverage))

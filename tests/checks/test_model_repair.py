@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from pyro_ksd import MarkovSequence, Sequences, ksd_check, repair
+from pyro_ksd.checks import model_repair
 from pyro_ksd.checks.model_repair import Factor, Repair
-from pyro_ksd.edits import Count
+from pyro_ksd.edits import Count, zs
 from pyro_ksd.models import TiltedModel
 
 COIN = torch.tensor([0.5, 0.5])
@@ -85,6 +86,17 @@ def test_a_program_without_lengths_is_repaired_given_them() -> None:
         found = repair(program, data)
     assert isinstance(found.model, TiltedModel)
     assert "length" not in {factor.name for factor in found.factors}
+
+
+def test_large_data_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_repair, "_ENOUGH", 5000)
+    data = Sequences.of(sorted(tosses(FAIR, 400).to_lists()), alphabet="HT")  # type: ignore[type-var]
+    some = model_repair._thinned(data, zs())
+    assert 50 < len(some) < 200
+    heads = [float((one.tokens[:, 0] == 0).double().mean()) for one in (data, some)]
+    assert abs(heads[0] - heads[1]) < 0.2  # in the order of the data all would begin with heads
+    assert len(model_repair._thinned(data[:20], zs())) == 20
+    assert "HT" in {factor.name for factor in repair(FAIR, tosses(STICKY), views="content-2").factors}
 
 
 def test_words() -> None:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import Substitutions, zs
+from pyro_ksd.fit_tests import tilting
 from pyro_ksd.fit_tests.tilting import Tilts, jumps_of, length_jumps, tilt_jointly, tilts
 from pyro_ksd.models import LinearChainMRF, SequenceModel
 from pyro_ksd.models.wrappers.tilted import TiltedModel
@@ -77,6 +78,27 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.testing.assert_close(getattr(again, name), getattr(joint, name), rtol=1e-7, atol=1e-8)
 
 
+def test_frequent_counts_need_only_some_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 2000)
+    model = bounded(spread_chain(rare=8.0))
+    p = model.log_joint(SPACE).softmax(0)
+    rows = p.multinomial(2000, replacement=True, generator=torch.Generator().manual_seed(6))
+    data = SPACE[rows.sort().values]  # sorted data would mislead whoever takes the first of them
+    counts = [Count("ngram", (2, 2)), Count("ngram", (0,))]
+    whole = jumps_of(model, data, zs(), counts)
+    some = jumps_of(model, data, zs(), counts, enough=4000)
+    sizes = [torch.cat([part.count for part in parts]).bincount().tolist() for parts in (whole, some)]
+    assert 4000 <= sizes[1][1] < 5500 < sizes[0][1]
+    assert sizes[1][0] == sizes[0][0] < 4000
+    assert [int((part.count == 1).any()) for part in some] == sorted(
+        (int((part.count == 1).any()) for part in some), reverse=True
+    )
+    monkeypatch.setattr(tilting, "ENOUGH", 4000)
+    found = tilts(model, data, zs(), counts)
+    assert bool((found.log_factor.abs() < 4 * found.error).all())
+    assert len(jumps_of(model, data, zs(), counts[1:], enough=4000)) < len(some)
+
+
 def population(model: SequenceModel, counts: list[Count], thetas: list[float], size: int = 300_000) -> Sequences:
     """Every short sequence as often as the tilted model says, up to rounding."""
     log_p = TiltedModel(model, dict(zip(counts, thetas, strict=True))).log_joint(SPACE)
@@ -85,7 +107,8 @@ def population(model: SequenceModel, counts: list[Count], thetas: list[float], s
 
 
 @pytest.mark.parametrize("count", [*COUNTS, Count("length"), Count("ngram", (0, 1, 0))])
-def test_a_planted_factor_is_found_in_a_whole_population(count: Count) -> None:
+def test_a_planted_factor_is_found_in_a_whole_population(count: Count, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tilting, "ENOUGH", math.inf)
     model = bounded(spread_chain())
     found = tilts(model, population(model, [count], [math.log(1.4)]), zs(), [count])
     assert float(found.log_factor.exp()) == pytest.approx(1.4, abs=0.005)
