@@ -58,6 +58,7 @@ ENOUGH = 2**17
 _LARGEST = 12.0  # log-factors, e^12 is more than 160,000
 _STEPS = 60  # bisection alone brings the largest log-factors down to rounding errors
 _PRECISE = 1e-10
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +136,9 @@ class Sides:
         are frequent by chance, and all of these factors would be too large.
         """
         expected = (self.untilted.flip(0) / self.portions).nan_to_num(0.0)
-        enough = (self.events >= LEAST_EVENTS) & (expected >= LEAST_EVENTS)
-        return (enough | (self.events >= LEAST_UNEXPECTED)).all(0)
+        events = self.events + _ROUNDING  # equal portions give whole numbers
+        enough = (events >= LEAST_EVENTS) & (expected >= LEAST_EVENTS)
+        return (enough | (events >= LEAST_UNEXPECTED)).all(0)
 
     @staticmethod
     def of(gains: Tensor, losses: Tensor, untilted: Tensor) -> Sides:

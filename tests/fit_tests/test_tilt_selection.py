@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pyro_ksd.edits.counts import Count, count_values
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.fit_tests import tilt_selection
 from pyro_ksd.fit_tests.tilt_selection import SelectedTilts, effective_scores, select_tilts
 from pyro_ksd.fit_tests.tilting import jumps_of, tilt_jointly
 from pyro_ksd.models.wrappers.tilted import TiltedModel
@@ -93,6 +94,12 @@ def test_no_factors_for_a_true_model() -> None:
     assert found.chosen == ()
     assert len(found.tilts.log_factor) == 0
     assert found.largest <= found.threshold
+
+
+def test_what_was_dropped_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tilt_selection, "_strength", lambda tilts: torch.zeros(len(tilts.log_factor)))
+    found = selected({Count("ngram", (0, 1)): 2.0}, 500, torch.Generator().manual_seed(5))
+    assert found.chosen == ()
 
 
 @pytest.mark.slow

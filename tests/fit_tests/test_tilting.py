@@ -20,7 +20,7 @@ from torch import Tensor
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.fit_tests import tilting
-from pyro_ksd.fit_tests.tilting import Tilts, jumps_of, length_jumps, tilt_jointly, tilts
+from pyro_ksd.fit_tests.tilting import Sides, Tilts, jumps_of, length_jumps, tilt_jointly, tilts
 from pyro_ksd.models import LinearChainMRF, SequenceModel
 from pyro_ksd.models.wrappers.tilted import TiltedModel
 from pyro_ksd.sequences.container import Sequences
@@ -170,6 +170,14 @@ def test_the_length_is_not_blamed_for_symbols() -> None:
     assert float(found.log_factor.exp()) == pytest.approx(1.0, abs=0.03)
 
 
+def test_the_order_of_the_counts_does_not_matter() -> None:
+    model = bounded(spread_chain())
+    data = SPACE[torch.randint(1, len(SPACE), (60,), generator=torch.Generator().manual_seed(2))]
+    forth = tilts(model, data, zs(), [*COUNTS, Count("length")])
+    back = tilts(model, data, zs(), [Count("length"), *COUNTS[::-1]])
+    torch.testing.assert_close(back.log_factor.flip(0), forth.log_factor)
+
+
 def test_what_cannot_be_estimated_is_flagged() -> None:
     model = walk()
     data = Sequences.of([[0, 1, 2, 3, 4], [1, 2, 1], [4, 3, 4, 0]] * 20, 5)
@@ -195,6 +203,15 @@ def test_a_handful_of_sequences_is_needed() -> None:
         found = tilts(model, Sequences.of([*common, *[[2, 2]] * times], 5), zs(), [Count("ngram", (2, 2))])
         assert float(found.events) == pytest.approx(times, rel=0.1)
         assert bool(found.is_known) is known
+
+
+def test_exactly_a_handful_is_enough_whatever_the_rounding() -> None:
+    for portion in (0.1, 0.3, 0.7, 1.1):
+        losses = torch.full((5, 1), portion, dtype=torch.double)
+        gains = torch.full((7, 1), 5 * portion / 7, dtype=torch.double)
+        sides = Sides.of(torch.cat([gains, 0 * losses]), torch.cat([0 * gains, losses]), torch.full((2, 1), 9.0))
+        assert sides.events.squeeze(1).tolist() == pytest.approx([7.0, 5.0])
+        assert bool(sides.are_many)
 
 
 def test_without_changes_of_length_the_length_has_no_factor() -> None:
