@@ -34,7 +34,7 @@ from pyro_ksd.sequences.container import Sequences
 
 _VIEWS = ("content-1", "content-2", "start", "end", "length")
 _MOST = 200  # n-grams of one length
-_ENOUGH = 2**22  # edits from which factors are known precisely
+_ENOUGH = 2**21  # edits; all changes of all counts are kept
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def repair(
     The model is tilted, :math:`p(x) \prod_k f_k^{c_k(x)}`, where :math:`c_k` counts an n-gram, a first or last symbol,
     or the symbols. Factors are added one by one, the largest score first, and estimated together, so that what is
     only a side effect of another fault gets none. Factors below 1 are for what the model has too often. Of data with
-    more than four million edits, some sequences are used, chosen at random.
+    more than two million edits, some sequences are used, chosen at random.
 
     A check of the tilted model on the same data is too kind to it, as its factors were estimated from them: keep some
     data for the check, see :func:`~pyro_ksd.split`.

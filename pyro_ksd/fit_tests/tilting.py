@@ -9,8 +9,8 @@ weights :math:`g(t) = t / (1 + t)` its Stein identity on the data, with the coun
     s_i(\theta) = \sum_{y \in \partial x_i} g\!\left(e^{\theta \Delta c}\, \frac{p(y)}{p(x_i)}\right) \Delta c,
     \qquad \Delta c = c(y) - c(x_i) ,
 
-the score of a logistic regression of "the edited sequence is the datum" on :math:`\Delta c`, and increasing in
-:math:`\theta`. Only ratios of probabilities are needed. If the data come from :math:`p_{\theta_0}`, the mean of
+up to its sign the score of a logistic regression that tells data from their edits by :math:`\Delta c`, and increasing
+in :math:`\theta`. Only ratios of probabilities are needed. If the data come from :math:`p_{\theta_0}`, the mean of
 :math:`s_i(\theta_0)` is 0, so that the solution :math:`\hat\theta` is an M-estimator, with sequences as the independent
 units. Its variance is the sandwich of the jackknife,
 
@@ -53,7 +53,7 @@ LEAST_UNEXPECTED = 10.0
 """The same where the model does not lead one to expect so many."""
 
 ENOUGH = 2**17
-"""Changes of a count from which its factor is known within one or two percent."""
+"""Changes of a count after which no further sequences are looked at for it."""
 
 _LARGEST = 12.0  # log-factors, e^12 is more than 160,000
 _STEPS = 60  # bisection alone brings the largest log-factors down to rounding errors
