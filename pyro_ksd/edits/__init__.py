@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Edits of sequences, and the neighborhoods over which the Zanella–Stein operator sums."""
 
+from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import (
     BeforeEnd,
     CustomNeighborhood,
@@ -23,6 +24,7 @@ from pyro_ksd.edits.symmetry import check_symmetric, is_connected
 
 __all__ = [
     "BeforeEnd",
+    "Count",
     "CustomNeighborhood",
     "DoubleSubstitutions",
     "Edits",

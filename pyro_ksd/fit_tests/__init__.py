@@ -16,6 +16,7 @@ from pyro_ksd.fit_tests.null_draws import (
 from pyro_ksd.fit_tests.predictive import posterior_predictive, predictive_p_value
 from pyro_ksd.fit_tests.relative import relative_fit
 from pyro_ksd.fit_tests.statistics import p_value, u_statistic, v_statistic, weighted_u_statistics
+from pyro_ksd.fit_tests.tilting import tilts
 
 __all__ = [
     "closeness",
@@ -33,6 +34,7 @@ __all__ = [
     "rademacher",
     "refitted_bootstrap",
     "relative_fit",
+    "tilts",
     "tolerance_p_value",
     "u_statistic",
     "v_statistic",

@@ -17,3 +17,4 @@ from .wrappers.constrained import constrain as constrain
 from .wrappers.ended import EndedModel as EndedModel
 from .wrappers.sampler import with_sampler as with_sampler
 from .wrappers.tabulated import TabulatedModel as TabulatedModel
+from .wrappers.tilted import TiltedModel as TiltedModel

@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""By which factor a model must be corrected: tilts that make the Stein identity hold on the data.
+
+For a count :math:`c` (:class:`~pyro_ksd.edits.Count`) the tilted model
+:math:`p_\theta(x) \propto p(x)\,e^{\theta c(x)}` weights every occurrence by the factor :math:`e^\theta`. With Barker
+weights :math:`g(t) = t / (1 + t)` its Stein identity on the data, with the count as the test function, is
+
+.. math:: s(\theta) = \sum_i s_i(\theta) = 0, \qquad
+    s_i(\theta) = \sum_{y \in \partial x_i} g\!\left(e^{\theta \Delta c}\, \frac{p(y)}{p(x_i)}\right) \Delta c,
+    \qquad \Delta c = c(y) - c(x_i) ,
+
+up to its sign the score of a logistic regression that tells data from their edits by :math:`\Delta c`, and increasing
+in :math:`\theta`. Only ratios of probabilities are needed. If the data come from :math:`p_{\theta_0}`, the mean of
+:math:`s_i(\theta_0)` is 0, so that the solution :math:`\hat\theta` is an M-estimator, with sequences as the independent
+units. Its variance is the sandwich of the jackknife,
+
+.. math:: \hat v = \sum_i \left(\frac{s_i(\hat\theta)}{\sum_{j \ne i} s_j'(\hat\theta)}\right)^2 ,
+
+and intervals are those of a t distribution with :math:`2 (m - 1)` degrees of freedom, where :math:`m` sequences,
+effectively, gain or lose the count (:attr:`Sides.events`). With too few of them the factor cannot be estimated.
+
+References: Zanella (2020) for the balanced weights; Hyvärinen (2007), *Some extensions of score matching*, for
+estimates from ratios; Huber (1967), *The behavior of maximum likelihood estimates under nonstandard conditions*, for
+the sandwich.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import torch
+from scipy.special import stdtrit
+from torch import Tensor
+
+from pyro_ksd.common.option_checks import check_positive, found, is_real
+from pyro_ksd.edits.counts import Count, check_counts, count_changes
+from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood
+from pyro_ksd.edits.weighted_edits import chunk_rows
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.duck_typing import required_model
+from pyro_ksd.sequences.argument_checks import check_sequences
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.balancing import mpf
+from pyro_ksd.stein.operators import TailBlockOperator
+from pyro_ksd.stein.weighting import edits_with_ratios, weighted_edits
+
+LEAST_EVENTS = 5.0
+"""How many sequences, effectively, must gain and must lose a count; with fewer, its factor cannot be estimated."""
+
+LEAST_UNEXPECTED = 10.0
+"""The same where the model does not lead one to expect so many."""
+
+ENOUGH = 2**17
+"""Changes of a count after which no further sequences are looked at for it."""
+
+_LARGEST = 12.0  # log-factors, e^12 is more than 160,000
+_STEPS = 60  # bisection alone brings the largest log-factors down to rounding errors
+_PRECISE = 1e-10
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Jumps:
+    """The edits around some consecutive sequences that change a count, with their log-ratios; plain data.
+
+    :param num_sequences: how many sequences there are.
+    :param owner: int ``[M]``, the sequence of each edit.
+    :param log_ratio: double ``[M]``, finite.
+    :param edit: int ``[K]``, the edit of each change.
+    :param count: int ``[K]``, which count changes.
+    :param change: int8 ``[K]``, by how much.
+    """
+
+    num_sequences: int
+    owner: Tensor
+    log_ratio: Tensor
+    edit: Tensor
+    count: Tensor
+    change: Tensor
+
+    def tilted(self, log_factors: Tensor) -> Jumps:
+        """The same under the model that is tilted by all log-factors, ``[D]``."""
+        shift = self.change * log_factors.index_select(0, self.count)
+        return replace(self, log_ratio=self.log_ratio.index_add(0, self.edit, shift))
+
+    def matrix(self, counts: Sequence[int]) -> Tensor:
+        """The changes of some counts by each edit, double ``[M, len(counts)]``."""
+        changes = self.log_ratio.new_zeros(len(self.log_ratio), len(counts))
+        for place, count in enumerate(counts):
+            own = self.count == count
+            changes[self.edit[own].long(), place] = self.change[own].double()
+        return changes
+
+    def by_owner(self, values: Tensor) -> Tensor:
+        """The sums of values of the edits, ``[M, ...]``, over each sequence: ``[N, ...]``."""
+        return values.new_zeros(self.num_sequences, *values.shape[1:]).index_add_(0, self.owner, values)
+
+    def sums(self, values: Tensor, num_counts: int) -> Tensor:
+        """The sums of values of the changes, ``[K]``, over each sequence and count: ``[N, D]``."""
+        place = self.owner.index_select(0, self.edit).long().mul_(num_counts).add_(self.count)
+        total = values.new_zeros(self.num_sequences * num_counts).index_add_(0, place, values)
+        return total.view(self.num_sequences, num_counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """How much the jumps of all sequences would gain (row 0) and lose (row 1) of each count.
+
+    :param total: double ``[2, D]``, the sums of the gains and of the losses of the sequences.
+    :param squares: double ``[2, D]``, the sums of their squares.
+    :param untilted: double ``[2, D]``, the totals under the model that is not tilted by the count itself.
+    """
+
+    total: Tensor
+    squares: Tensor
+    untilted: Tensor
+
+    @property
+    def portions(self) -> Tensor:
+        """The typical gain and loss of a sequence that has one, ``[2, D]``."""
+        return (self.squares / self.total).nan_to_num(0.0)
+
+    @property
+    def events(self) -> Tensor:
+        r"""How many sequences, effectively, gain and lose: :math:`(\sum_i a_i)^2 / \sum_i a_i^2`, ``[2, D]``."""
+        return (self.total.square() / self.squares).nan_to_num(0.0)
+
+    @property
+    def are_many(self) -> Tensor:
+        """Whether enough sequences gain and enough lose, boolean ``[D]``.
+
+        Under a true model gains and losses have the same mean, so that each says how many of the other to expect. A
+        handful is enough only if it was expected. Otherwise factors would be given just for those rare n-grams that
+        are frequent by chance, and all of these factors would be too large.
+        """
+        expected = (self.untilted.flip(0) / self.portions).nan_to_num(0.0)
+        events = self.events + _ROUNDING  # equal portions give whole numbers
+        enough = (events >= LEAST_EVENTS) & (expected >= LEAST_EVENTS)
+        return (enough | (events >= LEAST_UNEXPECTED)).all(0)
+
+    @staticmethod
+    def of(gains: Tensor, losses: Tensor, untilted: Tensor) -> Sides:
+        """Those of some sequences, from gains and losses ``[N, D]``, none of them negative."""
+        both = torch.stack([gains, losses])
+        return Sides(both.sum(1), both.square().sum(1), untilted)
+
+    @staticmethod
+    def sum(parts: Sequence[Sides]) -> Sides:
+        """Those of all parts together."""
+        total, squares, untilted = (
+            torch.stack([getattr(part, field.name) for part in parts]).sum(0) for field in fields(Sides)
+        )
+        return Sides(total, squares, untilted)
+
+
+@dataclass(frozen=True, eq=False)
+class Tilts:
+    """By which factor every occurrence of what is counted must be weighted, for ``D`` counts.
+
+    All numbers are NaN where the factor cannot be estimated.
+
+    :ivar log_factor: double ``[D]``.
+    :ivar error: double ``[D]``, the standard error of the log-factor.
+    :ivar low: double ``[D]``, the lower end of the interval of the log-factor.
+    :ivar high: double ``[D]``, its upper end.
+    :ivar events: double ``[D]``, how many sequences, effectively, gain or lose the count, whichever are fewer; see
+        :attr:`Sides.events`.
+    """
+
+    log_factor: Tensor
+    error: Tensor
+    low: Tensor
+    high: Tensor
+    events: Tensor
+
+    @property
+    def is_known(self) -> Tensor:
+        """Boolean ``[D]``, whether the factor could be estimated."""
+        return ~self.log_factor.isnan()
+
+    def outside(self, tolerance: float) -> Tensor:
+        """Whether the whole interval of the factor lies outside of ``[1 / tolerance, tolerance]``, boolean ``[D]``."""
+        reach = _log_tolerance(tolerance)
+        return (self.low > reach) | (self.high < -reach)
+
+    def within(self, tolerance: float) -> Tensor:
+        """Whether the whole interval of the factor lies inside of ``[1 / tolerance, tolerance]``, boolean ``[D]``."""
+        reach = _log_tolerance(tolerance)
+        return (self.low >= -reach) & (self.high <= reach)
+
+
+def jumps_of(
+    model: SequenceModel,
+    sequences: Sequences,
+    neighborhood: Neighborhood,
+    counts: Sequence[Count],
+    enough: float = math.inf,
+) -> list[Jumps]:
+    """The edits that change the counts, a chunk of sequences at a time; the model is asked once about each.
+
+    The other edits are forgotten. What is kept takes 12 bytes an edit and 9 bytes a change.
+
+    :param sequences: all of them possible under the model.
+    :param enough: changes of a count after which no further sequences are looked at for it, which bounds the memory.
+        Sequences come in random order, always the same one, as data may be sorted.
+
+    >>> from pyro_ksd.edits import zs
+    >>> from pyro_ksd.examples import random_walk
+    >>> [jumps] = jumps_of(random_walk(3), Sequences.of(["abca", "bb"]), zs(), [Count("ngram", (1, 1))])
+    >>> jumps.change.tolist()  # becomes abba, bbca; then the same by insertion; then bb loses its pair or gets another
+    [1, 1, -1, -1, -1, -1, 1, 1, -1, -1, -1]
+    """
+    model = required_model(model)
+    check_sequences("sequences", sequences)
+    check_neighborhood("neighborhood", neighborhood)
+    check_counts(counts, sequences.alphabet_size)
+    found: list[Jumps] = []
+    changes = torch.zeros(len(counts), dtype=torch.long)
+    shuffled = sequences[torch.randperm(len(sequences), generator=torch.Generator().manual_seed(0))]
+    for rows in chunk_rows(neighborhood, shuffled):
+        active = (changes < enough).nonzero().squeeze(1)
+        if not len(active):
+            break
+        part = shuffled[rows].narrowed()
+        edits, log_ratio = edits_with_ratios(model, neighborhood, part)
+        edit, count, change = count_changes([counts[place] for place in active.tolist()], part, edits)
+        possible = log_ratio[edit] > -torch.inf
+        touched, place = edit[possible].unique(return_inverse=True)
+        own = active[count[possible]]
+        changes += own.bincount(minlength=len(counts))
+        found.append(
+            Jumps(
+                len(part),
+                edits.owner[touched].int(),
+                log_ratio[touched],
+                place.int(),
+                own.int(),
+                change[possible].to(torch.int8),
+            )
+        )
+    return found
+
+
+def length_jumps(model: SequenceModel, sequences: Sequences, neighborhood: Neighborhood) -> list[Jumps]:
+    r"""Growth and shrinkage at the end of each sequence, averaged over the last symbol, as changes of the length.
+
+    These are the moves of the :class:`~pyro_ksd.stein.TailBlockOperator`: the log-ratio of growing is
+    :math:`\log P_\uparrow(x) - \log p(x)`. Whether the model is right about symbols hardly matters to them.
+
+    :param neighborhood: the edits whose :attr:`~pyro_ksd.edits.Neighborhood.tail` is taken.
+
+    >>> from pyro_ksd.edits import zs
+    >>> from pyro_ksd.examples import random_walk
+    >>> [jumps] = length_jumps(random_walk(3, mean_length=4), Sequences.of(["abca", "b"], "abc"), zs())
+    >>> jumps.log_ratio.exp(), jumps.change  # the walk goes on with probability 3/4, and is never empty
+    (tensor([0.7500, 0.7500, 1.3333], dtype=torch.float64), tensor([ 1,  1, -1], dtype=torch.int8))
+    """
+    operator = TailBlockOperator(mpf, neighborhood.tail)
+    found = []
+    for rows in chunk_rows(operator.neighborhood, sequences):
+        moves = weighted_edits(model, operator, sequences[rows].narrowed(), rows.start)
+        owners = torch.arange(len(moves.sequences), dtype=torch.int32)
+        sides = []
+        for sign in (1, -1):
+            own = [
+                weights if block.growth * sign > 0 else torch.zeros_like(weights)
+                for block, weights in zip(moves.edits.blocks, moves.edits.split(moves.weights), strict=True)
+            ]
+            root = moves.edits.sum_by_owner(torch.cat(own))  # these weights are square roots of ratios
+            sides.append((owners[root > 0], 2 * root[root > 0].log(), sign))
+        owner = torch.cat([owner for owner, _, _ in sides])
+        change = torch.cat([torch.full_like(owner, sign, dtype=torch.int8) for owner, _, sign in sides])
+        edit = torch.arange(len(owner), dtype=torch.int32)
+        log_ratio = torch.cat([log_ratio for _, log_ratio, _ in sides])
+        found.append(Jumps(len(owners), owner, log_ratio, edit, torch.zeros_like(edit), change))
+    return found
+
+
+def tilts(
+    model: SequenceModel,
+    sequences: Sequences,
+    neighborhood: Neighborhood,
+    counts: Sequence[Count],
+    *,
+    coverage: float = 0.95,
+) -> Tilts:
+    """The factor of each count, as if the model were right in all else.
+
+    The factor of the length comes from moves at the end of the sequences, see :func:`length_jumps`. For what is
+    frequent in large data, some of the sequences are enough, and the interval is that of these (:data:`ENOUGH`).
+
+    :param sequences: all of them possible under the model.
+    :param neighborhood: the edits; more of them make the estimate more precise.
+    :param coverage: how often intervals are to contain the true factor.
+
+    >>> from pyro_ksd import MarkovSequence
+    >>> from pyro_ksd.edits import zs
+    >>> coin = torch.tensor([0.5, 0.5])
+    >>> fair = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.1)
+    >>> sticky = MarkovSequence.from_transitions(coin, torch.tensor([[0.8, 0.2], [0.5, 0.5]]), stop=0.1)
+    >>> data = sticky.draw(200, torch.Generator().manual_seed(0))
+    >>> found = tilts(fair, data, zs(), [Count("ngram", (0, 0)), Count("length")])
+    >>> for factor, low, high in zip(found.log_factor.exp(), found.low.exp(), found.high.exp(), strict=True):
+    ...     print(f"{factor:.2f} ({low:.2f} to {high:.2f})")
+    2.56 (2.38 to 2.75)
+    0.98 (0.94 to 1.03)
+    """
+    check_coverage(coverage)
+    check_counts(counts, required_model(model).alphabet_size)
+    places = [place for place, count in enumerate(counts) if count.kind != "length"]
+    found = []
+    if places:
+        jumps = jumps_of(model, sequences, neighborhood, [counts[place] for place in places], ENOUGH)
+        found.append(tilt_each(jumps, len(places), coverage))
+    if len(places) < len(counts):
+        found.append(tilt_each(length_jumps(model, sequences, neighborhood), 1, coverage))
+        places.append(counts.index(Count("length")))
+    order = torch.tensor(places).argsort()
+    names = [field.name for field in fields(Tilts)]
+    return Tilts(**{name: torch.cat([getattr(part, name) for part in found])[order] for name in names})
+
+
+def tilt_each(jumps: Sequence[Jumps], num_counts: int, coverage: float) -> Tilts:
+    """The factor of each count alone, by Newton's method within shrinking brackets, for all counts at once."""
+    theta = torch.zeros(num_counts, dtype=torch.double)
+    low = theta - _LARGEST
+    high = theta + _LARGEST
+    for _ in range(_STEPS):
+        score = torch.zeros_like(theta)
+        slope = torch.zeros_like(theta)
+        for part in jumps:
+            weight, change = _weights(part, theta)
+            gained = weight * change
+            score.index_add_(0, part.count, gained)
+            slope.index_add_(0, part.count, gained * change * (1 - weight))
+        low = torch.where(score <= 0, theta, low)
+        high = torch.where(score >= 0, theta, high)
+        step = theta - score / slope
+        inside = (step >= low) & (step <= high)  # false for NaN, where nothing changes
+        new = torch.where(inside, step, (low + high) / 2)
+        done = (new - theta).abs().max() < _PRECISE
+        theta = new
+        if done:
+            break
+    return _summary(jumps, theta, slope, coverage)
+
+
+def _summary(jumps: Sequence[Jumps], theta: Tensor, slope: Tensor, coverage: float) -> Tilts:
+    """Errors, intervals and events at the solutions of single tilts."""
+    variance = torch.zeros_like(theta)
+    sides = []
+    for part in jumps:
+        weight, change = _weights(part, theta)
+        gained = weight * change
+        own = part.sums(gained * change * (1 - weight), len(theta))
+        gains = part.sums(gained.clamp(min=0), len(theta))
+        losses = part.sums(-gained.clamp(max=0), len(theta))
+        variance += ((gains - losses) / (slope - own)).square().sum(0)
+        plain = part.log_ratio.index_select(0, part.edit).sigmoid_() * change
+        untilted = [part.sums(side.clamp(min=0), len(theta)).sum(0) for side in (plain, -plain)]
+        sides.append(Sides.of(gains, losses, torch.stack(untilted)))
+    return _intervals(theta, variance.sqrt(), Sides.sum(sides), coverage)
+
+
+def tilt_jointly(jumps: Sequence[Jumps], counts: Sequence[int], coverage: float) -> Tilts:
+    r"""The factors of some counts together: :math:`p(x) \exp(\sum_k \theta_k c_k(x))` satisfies all Stein identities.
+
+    They minimize the convex function :math:`\sum_i \sum_y \log(1 + e^{\theta \cdot \Delta c}\, p(y) / p(x_i))`. What
+    one n-gram does to the others is taken into account, so that side effects of a fault get the factor 1.
+    """
+    changes = [part.matrix(counts) for part in jumps]
+    theta = torch.zeros(len(counts), dtype=torch.double)
+    value, score, slope = _potential(jumps, changes, theta)
+    for _ in range(_STEPS):
+        step = torch.linalg.lstsq(slope, score).solution
+        size = 1.0
+        while (trial := _potential(jumps, changes, theta - size * step))[0] > value and size > _PRECISE:
+            size /= 2
+        theta = theta - size * step
+        value, score, slope = trial
+        if bool((step.abs() < _PRECISE).all()) or size <= _PRECISE:
+            break
+    variance = torch.zeros_like(theta)
+    sides = []
+    for part, change in zip(jumps, changes, strict=True):
+        log_ratio = part.log_ratio + change @ theta
+        weight = log_ratio.sigmoid()
+        spread = change * (weight * (1 - weight))[:, None]
+        own = part.by_owner(spread[:, :, None] * change[:, None])
+        gained = weight[:, None] * change
+        gains = part.by_owner(gained.clamp(min=0))
+        losses = part.by_owner(-gained.clamp(max=0))
+        left = torch.linalg.lstsq(slope - own, (gains - losses)[..., None]).solution[..., 0]
+        variance += left.square().sum(0)
+        plain = (log_ratio[:, None] - change * theta).sigmoid() * change
+        sides.append(Sides.of(gains, losses, torch.stack([plain.clamp(min=0).sum(0), -plain.clamp(max=0).sum(0)])))
+    return _intervals(theta, variance.sqrt(), Sides.sum(sides), coverage)
+
+
+def _potential(jumps: Sequence[Jumps], changes: Sequence[Tensor], theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The convex function, its gradient ``[D]`` and its Hessian matrix ``[D, D]``."""
+    value = theta.new_zeros(())
+    score = torch.zeros_like(theta)
+    slope = theta.new_zeros(len(theta), len(theta))
+    for part, change in zip(jumps, changes, strict=True):
+        log_ratio = part.log_ratio + change @ theta
+        weight = log_ratio.sigmoid()
+        value = value + torch.nn.functional.softplus(log_ratio).sum()
+        score += weight @ change
+        slope += change.T @ (change * (weight * (1 - weight))[:, None])
+    return value, score, slope
+
+
+def _intervals(theta: Tensor, error: Tensor, sides: Sides, coverage: float) -> Tilts:
+    """Intervals by the t distribution; each side of the score is a sum over at least ``events`` sequences."""
+    events = sides.events.amin(0)
+    known = sides.are_many & (theta.abs() < _LARGEST - 1) & error.isfinite()
+    quantile = stdtrit((2 * (events - 1)).clamp(min=1).numpy(), (1 + coverage) / 2)
+    log_factor = theta.masked_fill(~known, math.nan)
+    reach = torch.as_tensor(quantile, dtype=torch.double) * error
+    return Tilts(log_factor, error.masked_fill(~known, math.nan), log_factor - reach, log_factor + reach, events)
+
+
+def _weights(jumps: Jumps, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """The Barker weights of the changes under the model tilted by their own count, and the changes, double ``[K]``."""
+    change = jumps.change.double()
+    log_ratio = jumps.log_ratio.index_select(0, jumps.edit)
+    return log_ratio.addcmul_(change, theta.index_select(0, jumps.count)).sigmoid_(), change
+
+
+def check_coverage(coverage: object) -> None:
+    """Checks how often intervals are to contain the truth.
+
+    >>> check_coverage(95)
+    Traceback (most recent call last):
+    ValueError: coverage: expected a number between 0 and 1, such as 0.95, found 95
+    """
+    if not is_real(coverage) or not 0 < coverage < 1:  # type: ignore[operator]
+        raise ValueError(f"coverage: expected a number between 0 and 1, such as 0.95, found {found(coverage)}")
+
+
+def _log_tolerance(tolerance: float) -> float:
+    check_positive("tolerance", tolerance)
+    if tolerance < 1:
+        raise ValueError(f"tolerance: expected a factor of at least 1, such as 1.25, found {tolerance}")
+    return math.log(tolerance)
