@@ -72,9 +72,9 @@ from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests import (
     edit_shares,
     goodness_of_fit,
+    harmonic_p,
     localize,
     mean_localization,
-    harmonic_p,
     multinomial,
     p_value,
     parametric_bootstrap,
