@@ -14,6 +14,7 @@ from .checks import ksd_check as ksd_check
 from .checks import ksd_compare as ksd_compare
 from .checks import likelihood_ratio_check as likelihood_ratio_check
 from .checks import mmd_check as mmd_check
+from .checks import power as power
 from .models import AutoregressiveModel as AutoregressiveModel
 from .models import HiddenMarkovSequence as HiddenMarkovSequence
 from .models import IndependentSequence as IndependentSequence

@@ -4,5 +4,6 @@
 from pyro_ksd.checks.baselines import likelihood_ratio_check, mmd_check
 from pyro_ksd.checks.model_check import ksd_check
 from pyro_ksd.checks.model_comparison import ksd_compare
+from pyro_ksd.checks.power_study import power
 
-__all__ = ["ksd_check", "ksd_compare", "likelihood_ratio_check", "mmd_check"]
+__all__ = ["ksd_check", "ksd_compare", "likelihood_ratio_check", "mmd_check", "power"]
