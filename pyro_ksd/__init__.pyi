@@ -10,6 +10,7 @@ from . import plots as plots
 from . import results as results
 from . import sequences as sequences
 from . import stein as stein
+from .checks import find_view as find_view
 from .checks import ksd_check as ksd_check
 from .checks import ksd_compare as ksd_compare
 from .checks import likelihood_ratio_check as likelihood_ratio_check
