@@ -93,16 +93,25 @@ def test_a_simulated_check_finds_the_p_values_of_a_check(bootstrap: Any) -> None
     data = HOLDING.draw(12, torch.Generator().manual_seed(3))
     _, views = power_study.model_and_views(WALK, data, None, None, None)
     generator = torch.Generator().manual_seed(4)
-    checks = power_study._Checks(WALK, views, bootstrap, 2000, 0.05, generator, progress=False)
+    checks = power_study._Checks(WALK, views, bootstrap, 1000, 0.05, generator, progress=False)
     found = checks._p_values(data)
-    check = ksd_check(WALK, data, bootstrap=bootstrap, num_bootstrap=2000, progress=False)["ksd"]
+    check = ksd_check(WALK, data, bootstrap=bootstrap, num_bootstrap=1000, progress=False)["ksd"]
     expected = dict(zip(check["view"].values.tolist(), check["p_value"].values.tolist(), strict=True))
     expected["overall"] = float(check["p_value_overall"])
     assert list(found) == list(expected)
     for name, p in expected.items():  # two independent estimates of one p-value
-        assert found[name] == pytest.approx(p, abs=5 * math.sqrt(2 * p * (1 - p) / 2000) + 1e-3)
+        assert found[name] == pytest.approx(p, abs=5 * math.sqrt(2 * p * (1 - p) / 1000) + 1e-3)
     if bootstrap == "parametric":
-        assert checks.pools[12].shape == (20_000, len(views))
+        assert checks.pools[12].shape == (10_000, len(views))
+
+
+def test_a_check_sees_a_fault_up_to_the_level() -> None:
+    class Checks(power_study._Checks):
+        def _p_values(self, data: Sequences) -> dict[str, float]:
+            return {"above": 0.0501, "at": 0.05, "below": 0.01, "overall": 0.05}
+
+    checks = Checks(WALK, default_views(), "auto", 9, 0.05, torch.Generator(), progress=False)
+    assert checks.seeing(WALK.draw(5, torch.Generator().manual_seed(0))) == ["at", "below", "overall"]
 
 
 def test_a_function_gets_sequences_of_the_model_and_damages_them() -> None:
