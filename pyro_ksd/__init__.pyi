@@ -10,10 +10,12 @@ from . import plots as plots
 from . import results as results
 from . import sequences as sequences
 from . import stein as stein
+from .checks import find_view as find_view
 from .checks import ksd_check as ksd_check
 from .checks import ksd_compare as ksd_compare
 from .checks import likelihood_ratio_check as likelihood_ratio_check
 from .checks import mmd_check as mmd_check
+from .checks import power as power
 from .checks import repair as repair
 from .models import AutoregressiveModel as AutoregressiveModel
 from .models import HiddenMarkovSequence as HiddenMarkovSequence

@@ -5,5 +5,7 @@ from pyro_ksd.checks.baselines import likelihood_ratio_check, mmd_check
 from pyro_ksd.checks.model_check import ksd_check
 from pyro_ksd.checks.model_comparison import ksd_compare
 from pyro_ksd.checks.model_repair import repair
+from pyro_ksd.checks.power_study import power
+from pyro_ksd.checks.view_finder import find_view
 
-__all__ = ["ksd_check", "ksd_compare", "likelihood_ratio_check", "mmd_check", "repair"]
+__all__ = ["find_view", "ksd_check", "ksd_compare", "likelihood_ratio_check", "mmd_check", "power", "repair"]

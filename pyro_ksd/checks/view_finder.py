@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Finds the one combination of features along which the data and the model disagree most.
+
+Of ``N`` sequences to learn from, let :math:`\bar\psi_u` be the mean of the Stein feature :math:`u` of a view, and
+:math:`v_u` the mean of its square, averaged over the data and, if the model can be sampled, over draws from it. The
+direction of the view is
+
+.. math:: w_u = \frac{\bar\psi_u}{v_u + \bar v}
+
+with :math:`\bar v` the mean of all :math:`v_u`: a linear discriminant with a diagonal covariance, where the ridge
+:math:`\bar v` keeps rare features from dominating. How much a direction is worth is measured on sequences that it was
+not learned from (five folds): :math:`z`, the mean of :math:`\langle w, \psi \rangle` over its standard error. The views
+of one operator are combined with the weights :math:`\max(z, 0)^2`, in units of their spread, and the operator whose
+best view has the largest :math:`z` is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.checks.check_setup import model_and_views
+from pyro_ksd.checks.data_argument import as_sequences
+from pyro_ksd.checks.views_argument import is_read_off_data
+from pyro_ksd.common.option_checks import check_flag
+from pyro_ksd.common.random_numbers import drawn_seed, seeded_generator
+from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.kernels.base import FeatureKernel
+from pyro_ksd.kernels.embedding import EmbeddingKernel
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+from pyro_ksd.models.base import SequenceModel, draw_data_sets
+from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.impossible_sequences import find_impossible
+from pyro_ksd.results.labels import feature_labels
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import assemble
+from pyro_ksd.stein.balancing import Balancing
+from pyro_ksd.stein.views import View
+
+_FOLDS = 5
+_DRAWN = 500  # sequences of the model that show how much features vary under it
+_NAMED = 4  # features in the name of a direction
+_TINY = torch.finfo(torch.double).tiny
+
+
+def find_view(
+    model: Any,
+    data: Any,
+    *,
+    views: str | View | Sequence[str | View] | None = None,
+    neighborhood: Neighborhood | None = None,
+    balancing: str | Balancing | None = None,
+    seed: int = 0,
+    progress: bool = True,
+) -> View:
+    """Learns from data a single view that sees their misfit best, to be checked **on other data**.
+
+    The view has one feature, a linear combination of the features of the given views. Its name, such as ``"bb + cc - ab
+    ..."``, has the features that matter most, the first of them with a plus. A check of the sequences that the view was
+    learned from would reject true models: split the data first, see :func:`~pyro_ksd.split`.
+
+    :param model: what :func:`~pyro_ksd.ksd_check` takes.
+    :param data: the sequences to learn from, at least 5.
+    :param views: whose features to combine; as for ``ksd_check``. Views whose kernels have no features are left out.
+    :param neighborhood: as for ``ksd_check``.
+    :param balancing: as for ``ksd_check``.
+    :param seed: of the random numbers with which the model is sampled, if it can be.
+    :param progress: whether to show a progress bar.
+    :returns: a view called ``"found"``, for ``ksd_check(..., views=view)``.
+
+    >>> from pyro_ksd import ksd_check, split, verdict
+    >>> from pyro_ksd.examples import random_walk
+    >>> data = random_walk(3, hold=0.3).draw(60, torch.Generator().manual_seed(0)).over("abc")
+    >>> to_learn, to_check = split(data, 0.5)
+    >>> view = find_view(random_walk(3), to_learn, progress=False)
+    >>> verdict(ksd_check(random_walk(3), to_check, views=view, num_bootstrap=99, progress=False))
+    "the model does not fit (p = 0.010): it makes 'bb + ...' too small"
+    """
+    check_flag("progress", progress)
+    # A check with the same seed must not draw the same sequences: its null draws would not be independent of the view.
+    generator = seeded_generator(drawn_seed(seeded_generator(seed)))
+    sequences = as_sequences(data, adapted(model))
+    ready, chosen = model_and_views(model, sequences, views, neighborhood, balancing)
+    sequences = sequences[find_impossible(ready, sequences).others]
+    if len(sequences) < _FOLDS:
+        raise ValueError(
+            f"data: expected at least {_FOLDS} possible sequences to learn from, found {len(sequences)}; check "
+            "the model with all of them instead, without find_view"
+        )
+    usable = [
+        view for view in chosen if isinstance(view.kernel, FeatureKernel) and view.kernel.feature_kind != "surprise"
+    ]
+    if not usable:
+        raise ValueError(
+            f"views: expected a view whose kernel has features, found {[view.name for view in chosen]}; pass names of "
+            "default views, or views with a FeatureKernel"
+        )
+    together = Sequences.cat([sequences, *_drawn(ready, sequences, generator)])
+    matrices = assemble(ready, together, usable, progress=progress).matrices[0]
+    learned = [
+        _learned(view, matrix.features, len(sequences))
+        for view, matrix in zip(usable, matrices, strict=True)
+        if matrix.features is not None
+    ]
+    best = max(learned, key=lambda direction: direction.z)
+    parts = _combined([direction for direction in learned if direction.view.operator is best.view.operator])
+    return View("found", best.view.operator, DirectionKernel(Direction(tuple(parts), _name(parts, sequences))))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The features of one kernel in a direction.
+
+    :param kernel: whose features they are.
+    :param codes: long ``[D]``, the codes of the features, ascending.
+    :param weights: double ``[D]``, their weights.
+    :param gain: double ``[D]``, what each of them adds to the mean of the direction's Stein feature.
+    """
+
+    kernel: FeatureKernel
+    codes: Tensor
+    weights: Tensor
+    gain: Tensor
+
+    def values(self, sequences: Sequences) -> Tensor:
+        """The weighted sums of the features, double ``[N]``."""
+        matrix = self.kernel.features(sequences)
+        codes = torch.arange(matrix.values.shape[1]) if matrix.codes is None else matrix.codes
+        place = torch.searchsorted(self.codes, codes).clamp_(max=len(self.codes) - 1)
+        known = self.codes[place] == codes
+        return _products(matrix, (self.weights[place] * known)[:, None])[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    r"""A linear combination of features, :math:`f(x) = \sum_u w_u \varphi_u(x)`.
+
+    :param parts: of several kernels.
+    :param name: what it is called.
+    """
+
+    parts: tuple[Part, ...]
+    name: str
+
+    def __call__(self, sequences: Sequences) -> Tensor:
+        return torch.stack([part.values(sequences) for part in self.parts]).sum(0)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionKernel(EmbeddingKernel):
+    """The product of two values of a direction."""
+
+    function: Direction
+
+    def feature_label(self, code: int, alphabet_size: int) -> str:
+        return self.function.name
+
+    @property
+    def meaning(self) -> str:
+        return f"the combination {self.function.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """The direction of one view, and how much it is worth.
+
+    :ivar z: the mean over sequences that it was not learned from, over its standard error.
+    :ivar spread: the root mean square of its values.
+    """
+
+    view: View
+    part: Part
+    z: float
+    spread: float
+
+
+def _drawn(model: SequenceModel, sequences: Sequences, generator: torch.Generator) -> list[Sequences]:
+    """Sequences of the model, if it can be sampled."""
+    if not model.can_draw or model.is_costly or is_read_off_data(sequences):
+        return []
+    known = sequences[torch.arange(_DRAWN) % len(sequences)].covariates
+    return [draw_data_sets(model, 1, _DRAWN, known, generator).over(sequences.alphabet)]
+
+
+def _learned(view: View, matrix: FeatureMatrix, count: int) -> _Learned:
+    """The direction of a view, from the Stein features of ``count`` data and of the draws after them."""
+    fold = torch.arange(count) % _FOLDS
+    others = torch.stack([*(fold != index for index in range(_FOLDS)), torch.ones(count, dtype=torch.bool)]).double()
+    own = others / others.sum(1, keepdim=True)
+    num_drawn = len(matrix) - count
+    none = own.new_zeros(len(own), num_drawn)
+    mean = matrix.weighted_sum(torch.cat([own, none], 1))
+    both = torch.cat([own / 2, none + 0.5 / num_drawn], 1) if num_drawn else own
+    second = FeatureMatrix(matrix.values * matrix.values).weighted_sum(both)
+    directions = mean / (second + second.mean(1, keepdim=True)).clamp(min=_TINY)
+    values = _products(matrix, directions[:-1].t().contiguous())
+    held_out = values[:count].gather(1, fold[:, None])
+    squares = held_out.square().mean()
+    if num_drawn:
+        squares = (squares + values[count:].square().mean()) / 2
+    spread = float(squares.sqrt().clamp(min=_TINY))
+    assert isinstance(view.kernel, FeatureKernel)
+    codes = torch.arange(mean.shape[1]) if matrix.codes is None else matrix.codes
+    part = Part(view.kernel, codes, directions[-1], directions[-1] * mean[-1])
+    return _Learned(view, part, float(held_out.mean()) / spread * count**0.5, spread)
+
+
+def _combined(learned: Sequence[_Learned]) -> list[Part]:
+    """The directions of several views as parts of one, those that are worth nothing left out.
+
+    The sign is such that the feature that adds most has a positive weight.
+    """
+    best = max(learned, key=lambda direction: direction.z)
+    useful = [direction for direction in learned if direction.z > 0] or [best]
+    factors = [direction.z**2 / direction.spread for direction in useful]
+    tops = [factor * direction.part.gain.max() for factor, direction in zip(factors, useful, strict=True)]
+    leading = useful[tops.index(max(tops))].part
+    sign = 1.0 if leading.weights[leading.gain.argmax()] > 0 else -1.0
+    return [
+        Part(part.kernel, part.codes, sign * factor * part.weights, factor * part.gain)
+        for factor, part in zip(factors, (direction.part for direction in useful), strict=True)
+    ]
+
+
+def _name(parts: Sequence[Part], sequences: Sequences) -> str:
+    """The features that add most to a direction, with their signs."""
+    symbols = [str(symbol) for symbol in sequences.symbols]
+    named = []
+    for part in parts:
+        top = part.gain.topk(min(_NAMED, len(part.gain))).indices
+        ngrams = part.kernel.feature_symbols(part.codes[top], sequences.alphabet_size).tolist()
+        kernel = part.kernel
+        names = [kernel.feature_label(code, len(symbols)) for code in part.codes[top].tolist()]
+        labels = feature_labels(kernel.feature_kind, names, ngrams, symbols)
+        named += list(zip(part.gain[top].tolist(), part.weights[top].tolist(), labels, strict=True))
+    named.sort(reverse=True)
+    signed = [f"{'+' if weight > 0 else '-'} {label}" for _, weight, label in named[:_NAMED]]
+    rest = " ..." if sum(len(part.codes) for part in parts) > len(signed) else ""
+    return " ".join(signed).removeprefix("+ ") + rest
+
+
+def _products(matrix: FeatureMatrix, weights: Tensor) -> Tensor:
+    """The features times weights ``[D, K]``, ``[N, K]``."""
+    values = matrix.values
+    found: Tensor = torch.sparse.mm(values, weights) if values.is_sparse else values @ weights
+    return found
