@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -42,7 +43,7 @@ def chosen_views(
     *,
     given_lengths: str = "",
 ) -> list[View]:
-    """The views to look at; of the default ones, those that names ask for.
+    """The views to look at; of the default ones, those that names ask for, which then all count the same.
 
     :param models: to be looked at; where no neighborhood is passed, the edits that suit them are taken.
     :param sequences: the data; a large alphabet makes so many edits that only some of them are taken.
@@ -88,7 +89,9 @@ def chosen_views(
     for name in asked:
         if isinstance(name, str) and name not in default:
             default[name] = _numbered_view(name, default)
-    return [view if isinstance(view, View) else default[view] for view in asked]
+    if views is None:
+        return [default[name] for name in asked if isinstance(name, str)]
+    return [view if isinstance(view, View) else replace(default[view], weight=1.0) for view in asked]
 
 
 def _asks_for(views: Sequence[str | View] | None, name: str) -> bool:

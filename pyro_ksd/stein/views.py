@@ -29,7 +29,6 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing, as_balancing, tempered
 from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator
 
-_RARER = 0.5  # the weight of views of faults that are less common
 _PAIRS_BATCH = 2**11  # sequences whose pairs of channels are counted at once, of which there may be thousands
 
 
@@ -82,11 +81,16 @@ def default_views(
 ) -> list[View]:
     """The views that together see most of what can be wrong with a sequence model.
 
-    ``content-1``, ``content-2``, ``content-3`` compare single symbols, pairs and triples wherever they stand, ``start``
-    the first symbol, ``length`` the length, ``surprise`` how probable the sequences are under the model. Four views of
-    what is wrong less often count half: ``skip`` compares pairs of symbols at distances 2 and 3, ``position`` symbols
-    by their position modulo 6, ``mirror`` how much of a sequence reads the same backwards, ``repeats`` runs of one
-    symbol.
+    They ask five questions, and each of these counts the same in the decision of all views together; views of one
+    question share its weight.
+
+    - What do sequences consist of? ``content-1``, ``content-2`` and ``content-3`` compare single symbols, pairs and
+      triples wherever they stand.
+    - How do they begin? ``start`` compares the first symbol.
+    - How long are they? ``length``.
+    - How probable are they under the model? ``surprise``.
+    - How are they arranged? ``skip`` compares pairs of symbols at distances 2 and 3, ``position`` symbols by their
+      position modulo 6, ``mirror`` how much of a sequence reads the same backwards, ``repeats`` runs of one symbol.
 
     :param neighborhood: the edits of all views but ``length``, which has those of its
         :attr:`~pyro_ksd.edits.Neighborhood.tail`; all substitutions, insertions and deletions if left out.
@@ -103,17 +107,17 @@ def default_views(
     rates = as_balancing(balancing)
     jumps = ZanellaOperator(neighborhood, rates)
     redraws = _symbol_operator(neighborhood, jumps)
-    content = [View(f"content-{t}", jumps, ContiguousKernel(t)) for t in (1, 2, 3)]
+    content = [View(f"content-{t}", jumps, ContiguousKernel(t), weight=1 / 3) for t in (1, 2, 3)]
     tail = TailBlockOperator(rates, neighborhood.tail)
     return [
         *content,
         View("start", redraws, StartKernel()),
         View("length", tail, LengthKernel() if length is None else length),
         View("surprise", ZanellaOperator(neighborhood, tempered(rates)), SurpriseKernel()),
-        View("skip", redraws, SkipKernel((2, 3)), _RARER),
-        View("position", redraws, PositionKernel(6), _RARER),
-        View("mirror", redraws, MirrorKernel(), _RARER),
-        View("repeats", redraws, RepeatsKernel(4), _RARER),
+        View("skip", redraws, SkipKernel((2, 3)), weight=1 / 4),
+        View("position", redraws, PositionKernel(6), weight=1 / 4),
+        View("mirror", redraws, MirrorKernel(), weight=1 / 4),
+        View("repeats", redraws, RepeatsKernel(4), weight=1 / 4),
     ]
 
 
