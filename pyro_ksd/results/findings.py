@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from pyro_ksd.results.containers import alphabet_of, dataset, has_group
 from pyro_ksd.results.labels import spelled
-from pyro_ksd.results.view_choice import feature_kind
+from pyro_ksd.results.view_choice import feature_kind, speaking_views
 
 _MOST_NAMED = 3  # features that a sentence can bear
 _SCALAR = {
@@ -38,15 +39,12 @@ _AS_ONE = {"start": " as the first symbol", "end": " as the last symbol", "ends"
 
 
 def view_finding(check: Any, one: xr.Dataset) -> str:
-    """What a view found; nothing if it does not reject the model, or the whole check does not.
-
-    Under a true model some view or other finds something in many checks. Only all views together keep the level, so
-    the words of one view are held back until the whole check rejects the model.
+    """What a view found; nothing if it is not among the :func:`~pyro_ksd.results.view_choice.speaking_views`.
 
     :param one: the ``ksd`` group at one view.
     """
     level = float(one.attrs["level"])
-    if float(one["p_value_overall"]) > level or float(one["p_value"]) > level:
+    if one["view"].item() not in speaking_views(check):
         return ""
     kind = feature_kind(one)
     own = _features(check, one)
@@ -59,7 +57,7 @@ def view_finding(check: Any, one: xr.Dataset) -> str:
     if kind == "feature" and own.sizes["ngram"] == 1:  # then what the view says, the feature says
         size = "large" if own["mean"].item() > 0 else "small"
         return f"{own['label'].item()!r} is too {size} under the model"
-    told = own.isel(ngram=own["p_value"].values <= level)
+    told = own.isel(ngram=(own["p_value"].values <= level) & _agrees(own))
     told = told.isel(ngram=np.lexsort((-np.abs(told["z"].values), told["p_value"].values)))
     words = ("small", "large") if kind == "feature" else ("rare", "frequent")
     chosen = [told["z"].values < 0, told["z"].values > 0]
@@ -104,6 +102,21 @@ def _labels(check: Any, features: xr.Dataset, kind: str) -> list[str]:
     if kind == "start":
         return [spelled(ngram, alphabet_of(check)) for ngram in features["symbol"].values.tolist()]
     return [str(label) for label in features["label"].values]
+
+
+def _agrees(features: xr.Dataset) -> NDArray[np.bool_]:
+    """Whether the factor of a feature, where it is known, says the same as its score; ``[ngram]``.
+
+    The score compares shares of the n-grams of a sequence, which change with those of other n-grams as well.
+    """
+    if "factor" not in features:
+        return np.ones(features.sizes["ngram"], dtype=bool)
+    too_rare = features["z"].values < 0
+    agrees: NDArray[np.bool_] = np.where(
+        too_rare, features["factor_low"].values > 1, features["factor_high"].values < 1
+    )
+    agrees |= np.isnan(features["factor"].values)
+    return agrees
 
 
 def _factors(features: xr.Dataset) -> list[str]:

@@ -61,9 +61,7 @@ def _close(ksd: xr.Dataset) -> str:
         return f"; more than {_percent(tolerance)} of them ({p_text(p)})"
     upper = float(ksd["discrepancy_upper"].max())
     if upper <= tolerance:
-        return (
-            f"; in these views the data are demonstrably close to it (relative discrepancy at most {_percent(upper)})"
-        )
+        return f"; what the views see is demonstrably small (relative discrepancy at most {_percent(upper)})"
     return (
         f"; whether more than {_percent(tolerance)} of the sequences are not the model's is undecided ({p_text(p)}; "
         f"relative discrepancy at most {_percent(upper)})"
@@ -71,7 +69,7 @@ def _close(ksd: xr.Dataset) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    return f"{100 * share:.3g} %"
 
 
 def _too_few_draws(ksd: xr.Dataset) -> str:
@@ -110,20 +108,25 @@ def _impossible(check: Any) -> str:
 def _reasons(check: Any) -> list[str]:
     """What the views say that reject the model.
 
-    Of views of n-grams only the worst that can name some speaks, and then no view of what stands at a distance. The
-    probability of the sequences is a reason if there is no other.
+    Of views of n-grams only the worst that can name some speaks, and then no view of how sequences are arranged; of
+    these, too, only the worst. Views that cannot say what is wrong are silent if others can. The probability of the
+    sequences is a reason if there is no other.
     """
     ksd = dataset(check, "ksd")
     finding = {name: view_finding(check, ksd.sel(view=name)) for name in view_names(check)}
     kinds = {name: feature_kind(ksd.sel(view=name)) for name in finding}
     rejecting = [name for name, words in finding.items() if words]
-    of_ngrams = [name for name in rejecting if kinds[name] == "ngram"]
-    if of_ngrams:
-        order = worst_first(check, of_ngrams)
-        naming = [name for name in order if finding[name] != unnamed(ksd.sel(view=name))]
-        silent = set(of_ngrams) - {(naming or order)[0]}
-        silent |= {name for name in rejecting if kinds[name] in _ARRANGEMENT}
-        rejecting = [name for name in rejecting if name not in silent]
+    naming = [name for name in rejecting if finding[name] != unnamed(ksd.sel(view=name))]
+    groups = [[name for name in rejecting if kinds[name] == "ngram"]]
+    groups.append([name for name in rejecting if kinds[name] in _ARRANGEMENT])
+    for index, group in enumerate(groups):
+        if group:
+            order = worst_first(check, [name for name in group if name in naming] or group)
+            rejecting = [name for name in rejecting if name not in group or name == order[0]]
+        if set(groups[0]) & set(naming) and index:
+            rejecting = [name for name in rejecting if name not in group]
+    if any(name in naming and kinds[name] != "surprise" for name in rejecting):
+        rejecting = [name for name in rejecting if name in naming]
     others = [name for name in rejecting if kinds[name] != "surprise"]
     reasons = [finding[name] for name in others or rejecting]
     return reasons or ["all views together show it, none of them by itself"]
