@@ -15,7 +15,7 @@ def test_demo_prints_a_table_and_leaves_a_picture_and_a_file(tmp_path: Path) -> 
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "content-2" in output
     assert "The model does not fit (p = 0.0" in output
-    assert "too rarely" in output
+    assert "too rare under the model" in output
     assert (tmp_path / "new" / "check.png").read_bytes().startswith(b"\x89PNG")
     with xr.open_datatree(tmp_path / "new" / "check.nc") as saved:
         assert float(saved["ksd"]["p_value_overall"]) < 0.05

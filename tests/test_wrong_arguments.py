@@ -218,7 +218,8 @@ goodness = with_defaults(goodness_of_fit, model=WALK, sequences=DATA, views=VIEW
 FOUND = goodness()
 PLACES = localize(FOUND)
 PREDICTED = posterior_predictive(draws(), DATA, VIEWS)
-[CHUNK] = FOUND.edits[VIEWS[0].operator].chunks()
+[SCORED] = FOUND.edits[VIEWS[0].operator.neighborhood].chunks()
+CHUNK = weighted(SCORED, VIEWS[0].operator)
 
 NUMBERS: list[Any] = [None, "3", 2.5, NAN, True, -1, [2], torch.tensor(2), int]
 """What is no number of things."""

@@ -155,7 +155,15 @@ def ksd_check(
         raise ValueError(message)
     if bootstrap == "auto" and is_read_off_data(sequences):
         bootstrap = "wild"  # new data sets would have vectors that the alphabet lacks
-    chosen = chosen_views(views, neighborhood, balancing, [ready], sequences, given_lengths=given_lengths)
+    chosen = chosen_views(
+        views,
+        neighborhood,
+        balancing,
+        [ready],
+        sequences,
+        given_lengths=given_lengths,
+        possible=log_joint > -torch.inf,
+    )
     if given_lengths:
         check_keeps_length(chosen, sequences[:10], given_lengths)
         ready = GivenLengths(ready)

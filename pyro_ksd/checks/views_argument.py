@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from pyro_ksd.checks.large_alphabets import affordable
 from pyro_ksd.common.option_checks import check_instance, found
@@ -42,6 +43,7 @@ def chosen_views(
     sequences: Sequences,
     *,
     given_lengths: str = "",
+    possible: Tensor | None = None,
 ) -> list[View]:
     """The views to look at; of the default ones, those that names ask for, which then all count the same.
 
@@ -49,6 +51,8 @@ def chosen_views(
     :param sequences: the data; a large alphabet makes so many edits that only some of them are taken.
     :param given_lengths: why the models are checked given the lengths, with substitutions only; ``""`` if all of them
         give probabilities to lengths.
+    :param possible: boolean ``[N]``, false for sequences to which the model gives probability 0; all are possible if
+        left out.
     """
     if neighborhood is not None:
         check_neighborhood("neighborhood", neighborhood)
@@ -67,8 +71,9 @@ def chosen_views(
         around, are_few = _default_edits(models, sequences, given_lengths)
     rates = as_balancing("barker") if balancing is None else balancing
     length = None
+    known = sequences if possible is None else sequences[possible]
     if len(models) == 1 and not given_lengths and not is_read_off_data(sequences) and _asks_for(views, "length"):
-        length = length_kernel(models[0], sequences, around.tail, rates)
+        length = length_kernel(models[0], known, around.tail, rates) if len(known) else None
     default = {view.name: view for view in default_views(around, rates, length)}
     if given_lengths:
         del default["length"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import pyro
 import pyro.distributions as dist
 import pytest
@@ -18,10 +19,21 @@ from torch import Tensor
 from pyro_ksd import View, ksd_check, verdict
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits, recurrence
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
-from pyro_ksd.kernels import ContiguousKernel
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.kernels import (
+    CompositionKernel,
+    ContiguousKernel,
+    EndKernel,
+    EndsKernel,
+    LengthKernel,
+    PositionKernel,
+    RepeatsKernel,
+    SkipKernel,
+    StartKernel,
+)
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import mpf
-from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.operators import HeatBathOperator, ZanellaOperator
 from pyro_ksd.stein.views import default_views
 
 DATA = walk(hold=0.5).draw(12, torch.Generator().manual_seed(0))
@@ -39,9 +51,75 @@ def test_views_may_be_named() -> None:
 def test_longer_runs_have_names_too() -> None:
     check = ksd_check(walk(), DATA, views=["content-1", "content-4"], num_bootstrap=5, progress=False)
     assert check["ksd"]["meaning"].values.tolist() == ["single symbols", "runs of 4 symbols"]
-    for name in ("content-0", "content-100", "content", "content-2a"):
-        with pytest.raises(ValueError, match=r"content-4 and so on, or View objects, found \["):
+    for name in ("content-0", "content-100", "content", "content-2a", "length-2", "mirror-3", "ends-2", "skip-"):
+        with pytest.raises(ValueError, match=f"such as content-4, .* or repeats-6, or View objects, found '{name}'"):
             ksd_check(walk(), DATA, views=name, num_bootstrap=5, progress=False)
+
+
+def test_kinds_of_views_take_numbers() -> None:
+    names = ["content-4", "position-3", "skip-5", "start-2", "end-2", "repeats-6", "end", "ends", "composition"]
+    views = chosen_views(names, None, None, [walk()], DATA)
+    assert [view.name for view in views] == names
+    kernels = [view.kernel for view in views]
+    expected = [
+        ContiguousKernel(4),
+        PositionKernel(3),
+        SkipKernel((5,)),
+        StartKernel(2),
+        EndKernel(2),
+        RepeatsKernel(6),
+        EndKernel(),
+        EndsKernel(),
+        CompositionKernel(),
+    ]
+    for found, like in zip(kernels, expected, strict=True):
+        assert type(found) is type(like)
+        np.testing.assert_array_equal(found.gram(DATA, DATA), like.gram(DATA, DATA))
+    assert isinstance(views[0].operator, ZanellaOperator)
+    assert {type(view.operator) for view in views[1:]} == {HeatBathOperator}
+
+
+def test_weights_of_views() -> None:
+    default = chosen_views(None, None, None, [walk()], DATA)
+    assert sum(view.weight for view in default) == pytest.approx(5)  # five questions
+    assert [view.weight for view in default] == [view.weight for view in default_views()]
+    named = chosen_views(["content-2", "skip", "skip-5", "end"], None, None, [walk()], DATA)
+    assert [view.weight for view in named] == [1.0] * 4
+    own = View("mine", ZanellaOperator(), ContiguousKernel(1), weight=3.0)
+    assert [view.weight for view in chosen_views([own, "start"], None, None, [walk()], DATA)] == [3.0, 1.0]
+
+
+def test_features_of_the_length_are_made_for_one_model() -> None:
+    [view] = chosen_views("length", None, None, [walk()], DATA)
+    assert isinstance(view.kernel, LengthKernel)
+    assert view.kernel.distribution is not None
+    [same] = chosen_views("length", None, None, [walk(), walk()], DATA)
+    assert isinstance(same.kernel, LengthKernel)
+    assert same.kernel.distribution is None  # the square of the length, by which several models are compared
+
+
+def test_impossible_sequences_say_nothing_of_the_length() -> None:
+    class NoZeros(Unsampled):
+        """A walk that gives probability 0 to every sequence with the symbol 0."""
+
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            banned = ((sequences.tokens == 0) & sequences.mask).any(1)
+            return super().log_joint(sequences).masked_fill(banned, -torch.inf)
+
+        def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+            assert self.log_joint(sequences).isfinite().all()
+            return super().log_ratio(sequences, edits)
+
+    model = NoZeros(walk())
+    possible = model.log_joint(DATA) > -torch.inf
+    assert 2 < int(possible.sum()) < len(DATA)
+    [view] = chosen_views("length", None, None, [model], DATA, possible=possible)
+    [alone] = chosen_views("length", None, None, [model], DATA[possible])
+    lengths = Sequences.of([[1] * length for length in range(1, 20)], 5)
+    np.testing.assert_array_equal(view.kernel.gram(lengths, lengths), alone.kernel.gram(lengths, lengths))
+    [none] = chosen_views("length", None, None, [model], DATA, possible=torch.zeros(len(DATA), dtype=torch.bool))
+    assert isinstance(none.kernel, LengthKernel)
+    assert none.kernel.distribution is None
 
 
 class Suited(Unsampled):
@@ -79,8 +157,9 @@ def test_edits_are_those_that_suit_the_models(
     for order in (stated, stated[::-1]):
         views = chosen_views(None, None, None, [Suited(own) for own in order], DATA)
         assert [view.name for view in views] == [view.name for view in default_views()]
-        assert after(views[0].operator.neighborhood) == after(around)
-        assert after(views[-1].operator.neighborhood) == after(tail)
+        for view in views:
+            expected = tail if view.name == "length" else around
+            assert after(view.operator.neighborhood) == after(expected)
     given = chosen_views(None, Substitutions(), None, [Suited(own) for own in stated], DATA)
     assert after(given[0].operator.neighborhood) == after(Substitutions())  # what the user asks for comes first
 
@@ -103,7 +182,7 @@ def test_without_probabilities_of_lengths_there_are_only_substitutions() -> None
     why = "the model does not define lengths"
     with pytest.warns(UserWarning, match=f"^{why}$"):
         views = chosen_views(None, None, None, [walk()], DATA, given_lengths=why)
-    assert [view.name for view in views] == ["content-1", "content-2", "content-3", "start"]
+    assert [view.name for view in views] == [view.name for view in default_views() if view.name != "length"]
     assert kinds_of_edits(views) == "substitution"
     check_keeps_length(views, DATA, why)
     given = chosen_views(None, Substitutions(1), None, [walk()], DATA, given_lengths=why)  # no warning
@@ -111,7 +190,7 @@ def test_without_probabilities_of_lengths_there_are_only_substitutions() -> None
     others = chosen_views(None, zs(), None, [walk()], DATA, given_lengths=why)
     with pytest.raises(ValueError, match=f"view 'content-1': found edits that change the length, but {why}"):
         check_keeps_length(others, DATA, why)
-    with pytest.raises(ValueError, match=r"views: expected names out of .*'start'\], .* found \['length'\]"):
+    with pytest.raises(ValueError, match=r"views: expected names out of .*'ends', 'mirror', .* found 'length'"):
         chosen_views("length", Substitutions(), None, [walk()], DATA, given_lengths=why)
 
 
@@ -169,7 +248,7 @@ def test_a_wrong_channel_is_found_and_named() -> None:
 
     with pytest.warns(UserWarning, match="no probability to lengths"):
         check = ksd_check(wrong, tossed(60, 1), num_bootstrap=200, progress=False)
-    assert "it makes 'channel 7' too large" in verdict(check)
+    assert "'channel 7' is too large under the model" in verdict(check)
 
 
 @pytest.mark.filterwarnings("ignore:the .* vectors of the alphabet")

@@ -248,7 +248,7 @@ def test_posterior_draws_and_errors() -> None:
     data = Sequences.of(drawn(20), alphabet=every)
     draws = {"weight": torch.tensor([0.9, 0.95, 0.99])}
     check = ksd_check(program, data, posterior=draws, progress=False)
-    assert check["ksd_ppc"]["realized"].shape == (1, 3, 5)
+    assert check["ksd_ppc"]["realized"].shape == (1, 3, len(default_views()))
 
     def broken(sequences: Tensor, lengths: Tensor) -> None:
         raise ArithmeticError("on purpose")
