@@ -22,19 +22,19 @@ from benchmarks.fault_models import (
     sticky_hidden_chain,
 )
 from benchmarks.faults import FaultRates, Settings, measure, measure_all, page
-from benchmarks.rejections import NUM_BOOTSTRAP, WHOLE
+from benchmarks.rejections import NUM_BOOTSTRAP, WHOLE, default_check
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.kernels import StartKernel
-from pyro_ksd.models import HiddenMarkovSequence
+from pyro_ksd.models import HiddenMarkovSequence, SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import ZanellaOperator
-from pyro_ksd.stein.views import View, default_views
+from pyro_ksd.stein.views import View
 
 ALL = {fault.name: fault for fault in faults()}
 MANY = 20_000
 
 
-def start_view() -> list[View]:
+def start_view(model: SequenceModel, data: Sequences) -> list[View]:
     return [View("first", ZanellaOperator(zs()), StartKernel())]
 
 
@@ -200,7 +200,7 @@ def test_a_quick_run_with_other_views(bootstrap: str) -> None:
 
 
 def test_a_wrong_chain_is_found() -> None:
-    found = measure("mixture of chains", 200, Settings(runs=20, pool=NUM_BOOTSTRAP), default_views)
+    found = measure("mixture of chains", 200, Settings(runs=20, pool=NUM_BOOTSTRAP), default_check)
     assert found.power["content-3"] > 0.8
     assert found.level[WHOLE] < 0.3
 

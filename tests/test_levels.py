@@ -11,22 +11,30 @@ import pytest
 import torch
 
 from benchmarks.levels import Level, Settings, measure, measure_all, page
-from benchmarks.rejections import WHOLE, WildRates, seeded, wild_rates
+from benchmarks.rejections import WHOLE, WildRates, default_check, seeded, wild_rates
 from benchmarks.true_models import field, true_models
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.kernels import LengthKernel, StartKernel
-from pyro_ksd.models import MarkovSequence
+from pyro_ksd.models import MarkovSequence, SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
-from pyro_ksd.stein.views import View, default_views
+from pyro_ksd.stein.views import View
 
 ALL = true_models()
 LONG = {"fixed length 200", "fixed length 10", "lengths 8 to 12", "Poisson lengths, two symbols"}
 MANY = 20_000
 
 
-def start_view() -> list[View]:
+def start_view(model: SequenceModel, data: Sequences) -> list[View]:
     return [View("first", ZanellaOperator(zs()), StartKernel())]
+
+
+def length_view(model: SequenceModel, data: Sequences) -> list[View]:
+    return [View("length", TailBlockOperator(), LengthKernel())]
+
+
+def both_views(model: SequenceModel, data: Sequences) -> list[View]:
+    return [*start_view(model, data), *length_view(model, data)]
 
 
 def every_sequence(alphabet_size: int, longest: int) -> list[tuple[int, ...]]:
@@ -83,12 +91,11 @@ def test_models_are_named_by_what_they_are() -> None:
 
 def test_a_wild_run_counts_what_is_left_out_and_refused() -> None:
     fixed = ALL["fixed length 10"]
-    length = View("length", TailBlockOperator(), LengthKernel())
     generator = torch.Generator().manual_seed(0)
-    found = wild_rates(fixed, fixed.draw, 20, [*start_view(), length], 5, 19, generator)
+    found = wild_rates(fixed, fixed.draw, 20, both_views, 5, 19, generator)
     assert found.left_out == {"first": 0.0, "length": 1.0}
     assert found.rejected["length"] == found.refused == 0.0
-    refused = wild_rates(fixed, fixed.draw, 20, [length], 5, 19, generator)
+    refused = wild_rates(fixed, fixed.draw, 20, length_view, 5, 19, generator)
     assert refused.refused == 1.0
     assert "hardly ever allows the edits of the view(s) length" in refused.reason
     assert not any(refused.rejected.values())
@@ -101,7 +108,7 @@ def test_a_wrong_model_is_rejected() -> None:
     other = MarkovSequence.from_transitions(
         torch.tensor([0.1, 0.9]).double(), torch.full((2, 2), 0.5).double(), stop=0.2
     )
-    found = wild_rates(one_way, other.draw, 100, default_views(), 5, 99, torch.Generator().manual_seed(0))
+    found = wild_rates(one_way, other.draw, 100, default_check, 5, 99, torch.Generator().manual_seed(0))
     assert found.rejected["start"] == found.rejected[WHOLE] == 1.0
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.rejections import NUM_BOOTSTRAP, p_values, rejection_rates
+from benchmarks.rejections import NUM_BOOTSTRAP, p_values, rejection_rates, weights_of
 from benchmarks.scenario_models import Scenario, alternating, coin, poisson_coin, scenarios, walk_with_memory
 from benchmarks.scenarios import Rates, Settings, main, measure, page, statistics
 from pyro_ksd.common.random_numbers import seeded_generator
@@ -152,7 +152,7 @@ def test_the_pool_gives_the_p_values_of_the_test() -> None:
     observed = statistics(scenario, scenario.data_model, views, 1, torch.Generator().manual_seed(3))
     pool = statistics(scenario, scenario.model, views, NUM_BOOTSTRAP, seeded_generator(4))
     torch.testing.assert_close(observed[0], found.statistic)
-    by_pool = p_values(observed[0], pool, torch.Generator().manual_seed(5))
+    by_pool = p_values(observed[0], pool, weights_of(views), torch.Generator().manual_seed(5))
     assert by_pool.tolist() == [*found.p_value.tolist(), found.p_value_overall]
 
 
@@ -160,7 +160,7 @@ def test_null_draws_are_chosen_at_random_without_replacement() -> None:
     pool = torch.arange(2.0 * NUM_BOOTSTRAP, dtype=torch.double)[:, None]
     generator = torch.Generator().manual_seed(0)
     top = torch.tensor([0.9 * len(pool) - 0.5], dtype=torch.double)
-    found = torch.stack([p_values(top, pool, generator) for _ in range(500)])
+    found = torch.stack([p_values(top, pool, torch.ones(1), generator) for _ in range(500)])
     assert found[:, 0].tolist() == found[:, 1].tolist()  # one view alone is all views together
     above = found[:, 0] * (NUM_BOOTSTRAP + 1) - 1
     # Hypergeometric: the mean is 50 and the variance 22.5; with replacement it would be 45.
@@ -172,7 +172,7 @@ def test_rates_count_p_values_up_to_the_level() -> None:
     pool = torch.arange(float(NUM_BOOTSTRAP), dtype=torch.double)[:, None].repeat(1, 2)
     rejected, kept = NUM_BOOTSTRAP - 24.5, NUM_BOOTSTRAP - 25.5  # 24 and 25 draws are larger: p = 25/501 and 26/501
     observed = torch.tensor([[rejected, kept], [rejected, rejected], [kept, kept], [0.0, kept]])
-    assert rejection_rates(observed.double(), pool, torch.Generator().manual_seed(0))[:2] == [0.5, 0.25]
+    assert rejection_rates(observed.double(), pool, torch.ones(2), torch.Generator().manual_seed(0))[:2] == [0.5, 0.25]
 
 
 def test_a_quick_run_finds_the_coin_and_repeats_itself() -> None:
@@ -189,7 +189,7 @@ def test_a_quick_run_finds_the_coin_and_repeats_itself() -> None:
 def test_page() -> None:
     names = [view.name for view in default_views()]
     rates = [
-        Rates(dict(zip(names, [0.1, 0.2, 0.3, 0.4, 0.5], strict=True)), power=0.7 if index % 2 else 0.9, level=0.05)
+        Rates(dict(zip(names, [tenths / 10 for tenths in range(1, 11)], strict=True)), power=0.7 if index % 2 else 0.9, level=0.05)
         for index in range(11)
     ]
     rates.append(Rates(rates[0].views, power=0.8, level=0.075))
@@ -198,7 +198,7 @@ def test_page() -> None:
     assert head[4:] == [*names, "default check", "level"]
     assert body[1] == [
         *["binary, wrong order", "0.815 (Hamming, ZS′, J = ∞)", "0.040", "0.100", "*0.100*", "0.200", "0.300"],
-        *["0.400", "0.500", "0.700", "0.050"],
+        *["0.400", "0.500", "0.600", "0.700", "0.800", "0.900", "1.000", "0.700", "0.050"],
     ]
     assert body[4][3:7] == ["0.300", "0.100", "0.200", "*0.300*"]
     assert [row[0] for row in body[:12]] == list(ALL)

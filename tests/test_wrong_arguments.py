@@ -128,7 +128,7 @@ from pyro_ksd.stein import (
 )
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.mixing import effective_sample_size, split_rhat
-from pyro_ksd.stein.weighting import weighted_edits
+from pyro_ksd.stein.weighting import weighted, weighted_edits
 
 PACKAGE = Path(pyro_ksd.__file__).parent
 WORDS = ["aabb", "bbccc", "caa", "abbc"]

@@ -17,7 +17,7 @@ from pyro_ksd.fit_tests.effect_sizes import EffectSizes, effect_sizes
 from pyro_ksd.fit_tests.foreign_sequences import ForeignShare, foreign_share, tolerance_p_value
 from pyro_ksd.fit_tests.localization import Localization
 from pyro_ksd.fit_tests.null_draws import wild_bootstrap
-from pyro_ksd.models.base import SequenceModel, draw_data_sets
+from pyro_ksd.models.base import SequenceModel, cheap_draws
 from pyro_ksd.sequences.container import Sequences
 
 _DRAWN = 1000  # sequences of the model
@@ -82,10 +82,9 @@ def extent(
     (True, 0.005)
     """
     check_level(level)
-    drawn = None
-    if model.can_draw and not model.is_costly:
-        known = sequences[torch.arange(_DRAWN) % len(sequences)].covariates
-        drawn = draw_data_sets(model, 1, _DRAWN, known, seeded_generator(seed)).over(sequences.alphabet)
+    drawn = cheap_draws(model, _DRAWN, sequences, seeded_generator(seed))
+    if drawn is not None:
+        drawn = drawn.over(sequences.alphabet)
     foreign = ForeignShare(torch.zeros_like(result.p_value), 0.0)
     if result.p_value_overall <= level:
         foreign = foreign_share(result.matrices, result.null.extreme, level)

@@ -156,6 +156,23 @@ def draw_data_sets(
     return model.draw_given(covariates.repeated(num_sets), generator)
 
 
+def cheap_draws(
+    model: SequenceModel, size: int, sequences: Sequences, generator: torch.Generator
+) -> Sequences | None:
+    """Sequences of the model where it can be sampled at little cost, ``None`` where it cannot.
+
+    :param size: the number of sequences.
+    :param sequences: the data, whose covariates the sequences have, in turn.
+    """
+    if not model.can_draw or model.is_costly:
+        return None
+    known = sequences[torch.arange(size) % len(sequences)].covariates
+    try:
+        return draw_data_sets(model, 1, size, known, generator)
+    except ValueError:  # rejection that accepts too little, a program that is no generator: then nothing is drawn
+        return None
+
+
 def check_alphabet_size(model: SequenceModel, sequences: Sequences) -> None:
     """Checks that the sequences are over the model's symbols."""
     check_sequences("sequences", sequences)

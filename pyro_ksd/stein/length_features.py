@@ -28,7 +28,7 @@ from torch import Tensor
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import chunk_rows
 from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
-from pyro_ksd.models.base import SequenceModel, draw_data_sets
+from pyro_ksd.models.base import SequenceModel, cheap_draws
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.operators import block_ratios
@@ -85,9 +85,8 @@ def length_distribution(model: SequenceModel, sequences: Sequences, tail: Neighb
     :returns: ``None`` if the edits cannot change some lengths; lengths with negligible probabilities at both ends are
         left out.
     """
-    if model.can_draw and not model.is_costly:
-        known = sequences[torch.arange(_DRAWN) % len(sequences)].covariates
-        sequences = draw_data_sets(model, 1, _DRAWN, known, torch.Generator().manual_seed(0))
+    drawn = cheap_draws(model, _DRAWN, sequences, torch.Generator().manual_seed(0))
+    sequences = sequences if drawn is None else drawn
     up, down = _ratios(model, sequences, tail)
     return _distribution(sequences.lengths, up, down)
 

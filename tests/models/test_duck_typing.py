@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from example_models import Unsampled
 from pyro_programs import CHAIN, SIZE
 from torch import Tensor
 
@@ -112,7 +113,7 @@ def test_as_model() -> None:
 
 def test_check_of_a_model_without_draws_is_by_the_wild_bootstrap() -> None:
     check = ksd_check(Duck(), DATA, **OPTIONS)
-    expected = ksd_check(CHAIN, DATA, bootstrap="wild", **OPTIONS)
+    expected = ksd_check(Unsampled(CHAIN), DATA, bootstrap="wild", **OPTIONS)
     assert check["ksd"].attrs["kind"] == "wild"
     assert check["ksd"].attrs["edits"] == "deletion, insertion, substitution"
     for name in ("statistic", "p_value", "p_value_overall"):

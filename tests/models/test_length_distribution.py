@@ -16,7 +16,7 @@ from pyro_programs import CHAIN, INITIAL, MOVES, SIZE, chain_with_stop, length_f
 from pyro_programs import FEW_SEQUENCES as DATA
 from torch import Tensor
 
-from pyro_ksd import ksd_check
+from pyro_ksd import default_views, ksd_check
 from pyro_ksd.models import IndependentSequence
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.length_distribution import has_length_distribution
@@ -95,7 +95,7 @@ def test_an_hmm_given_the_lengths_is_checked_by_substitutions() -> None:
     with pytest.warns(UserWarning, match="the model gives no probability to lengths"):
         check = ksd_check(hmm_given_lengths, DATA, num_bootstrap=5, progress=False)
     assert check["ksd"].attrs["edits"] == "substitution"
-    assert list(check["ksd"]["view"].values) == ["content-1", "content-2", "content-3", "start"]
+    assert list(check["ksd"]["view"].values) == [view.name for view in default_views() if view.name != "length"]
 
 
 def given_lengths_with_a_ban(sequences: Tensor, lengths: Tensor) -> None:

@@ -15,7 +15,7 @@ import torch
 from pyro import poutine
 from torch import Tensor
 
-from pyro_ksd import Sequences, ksd_check
+from pyro_ksd import Sequences, default_views, ksd_check
 from pyro_ksd.edits import Substitutions, one_channel, zs
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.sequences.vector_symbols import Vector, VectorAlphabet, as_vector_alphabet, is_vectors, vector_codes

@@ -200,13 +200,12 @@ def test_empty_sequences_have_the_log_joints_of_each_draw() -> None:
 
 
 def views() -> list[View]:
-    """With and without features, with and without names, sums and multiples; two operators."""
-    content, start, length = default_views(zs(locations=2))[2:]
-    operator = content.operator
+    """With and without features, with and without names, sums and multiples; four operators."""
+    default = default_views(zs(locations=2))
+    operator = default[0].operator
+    [length] = [view for view in default if view.name == "length"]
     return [
-        content,
-        start,
-        length,
+        *default[2:],
         View("range", operator, ContiguousKernel(1, 3)),
         View("sum", operator, ContiguousKernel(1) + 2.0 * ContiguousKernel(2)),
         View("Hamming", operator, HammingKernel()),

@@ -13,7 +13,7 @@ import pytest
 import torch
 from pyro_programs import CHAIN, EXAMPLES, FEW_SEQUENCES, SIZE, chain_with_stop
 
-from pyro_ksd import Sequences, ksd_check
+from pyro_ksd import Sequences, default_views, ksd_check
 from pyro_ksd.models import constrain
 from pyro_ksd.models.conversion import as_model
 
@@ -32,8 +32,12 @@ def test_every_program_runs_with_no_further_argument(name: str) -> None:
 
 
 def test_five_styles_give_the_same_p_value() -> None:
+    # By the features of the length that hang on no model: others are made at sequences that a model draws, if it can.
+    views = default_views()
+    options: dict[str, Any] = {"views": views, "bootstrap": "wild", "num_bootstrap": 200, "seed": 5, "progress": False}
+
     def run(model: Any) -> Any:
-        return ksd_check(model, DATA, bootstrap="wild", num_bootstrap=200, seed=5, progress=False)["ksd"].to_dataset()
+        return ksd_check(model, DATA, **options)["ksd"].to_dataset()
 
     expected = run(CHAIN)
     for style in STYLES:
@@ -41,6 +45,18 @@ def test_five_styles_give_the_same_p_value() -> None:
         assert float(found["p_value_overall"]) == float(expected["p_value_overall"])
         assert found["p_value"].values.tolist() == expected["p_value"].values.tolist()
         assert found["statistic"].values.tolist() == pytest.approx(expected["statistic"].values.tolist(), abs=1e-9)
+
+
+def test_features_of_the_length_are_the_same_for_programs_that_draw_alike() -> None:
+    def length(model: Any) -> Any:
+        check = ksd_check(model, DATA, views="length", bootstrap="wild", num_bootstrap=20, progress=False)
+        return check["ksd_length"]["expected"].values
+
+    expected = length(CHAIN)
+    for style in STYLES:
+        found = length(getattr(programs, style))
+        size = min(len(expected), len(found))
+        assert abs(found[:size] - expected[:size]).max() < 0.05  # estimates, at other sequences
 
 
 def test_the_parametric_bootstrap_of_a_program_has_the_law_of_the_distribution() -> None:

@@ -232,7 +232,7 @@ def test_null_draws_are_for_the_covariates_of_the_data() -> None:
     null = parametric_bootstrap(
         model, 5, default_views(), 70, torch.Generator().manual_seed(0), covariates=data.covariates
     )
-    assert null.statistic.shape == (70, 5)
+    assert null.statistic.shape == (70, len(default_views()))
     assert [groups for groups, _ in seen] == [group.tolist() * 64, group.tolist() * 6]
     with pytest.raises(ValueError, match="covariates: expected one row for each of the 4 sequences, found 5"):
         parametric_bootstrap(model, 4, default_views(), 7, torch.Generator(), covariates=data.covariates)

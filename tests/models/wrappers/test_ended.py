@@ -71,14 +71,16 @@ def test_ratios_against_plain_python() -> None:
 
 
 def test_the_true_model_is_accepted_and_a_wrong_one_rejected() -> None:
-    data = drawn(150)
-    options: dict[str, Any] = {"num_bootstrap": 200, "progress": False}
-    check = ksd_check(bigrams, data, end=END, **options)
-    assert check["ksd"].attrs["edits"] == "deletion, insertion, substitution"
-    assert "length" in check["ksd"]["view"].values
-    assert float(check["ksd"]["p_value_overall"]) > 0.05
-    wrong = ksd_check(lambda sequences, lengths: bigrams(sequences, lengths, OTHER), data, end=END, **options)
-    assert float(wrong["ksd"]["p_value_overall"]) < 0.05
+    options: dict[str, Any] = {"end": END, "num_bootstrap": 200, "progress": False}
+    rejected = 0
+    for seed in range(10):
+        check = ksd_check(bigrams, drawn(150, seed), **options)
+        assert check["ksd"].attrs["edits"] == "deletion, insertion, substitution"
+        assert "length" in check["ksd"]["view"].values
+        rejected += float(check["ksd"]["p_value_overall"]) <= 0.05
+        wrong = ksd_check(lambda sequences, lengths: bigrams(sequences, lengths, OTHER), drawn(150, seed), **options)
+        assert float(wrong["ksd"]["p_value_overall"]) < 0.05
+    assert rejected <= 3  # more have a probability of 0.001
 
 
 def test_edits_in_front_of_the_end_say_as_much() -> None:
@@ -134,18 +136,21 @@ def test_parametric_posterior_and_refitted_checks() -> None:
     parametric = ksd_check(generative, data, parameters={"weight": torch.tensor(1.0).double()}, **options)
     assert parametric["ksd"].attrs["kind"] == "parametric"
     wild = ksd_check(bigrams, data, bootstrap="wild", **options)
-    assert parametric["ksd"]["statistic"].values == pytest.approx(wild["ksd"]["statistic"].values)
+    statistic = parametric["ksd"]["statistic"]
+    # Features of the length are made at sequences of the model, or at the data if it cannot be sampled.
+    others = [name for name in statistic["view"].values if name != "length"]
+    assert statistic.sel(view=others).values == pytest.approx(wild["ksd"]["statistic"].sel(view=others).values)
     draws = {"weight": torch.tensor([1.0, 0.9, 0.8]).double()}
     for order in (None, 1):
         predictive = ksd_check(generative, data, posterior=draws, order=order, **options)
         realized = predictive["ksd_ppc"]["realized"].values[0, 0]
-        assert realized == pytest.approx(wild["ksd"]["statistic"].values)
+        assert realized == pytest.approx(statistic.values)
 
     def refit(program: Any, sequences: Sequences) -> dict[str, Tensor]:
         return {"weight": torch.tensor(1.0).double()}
 
     refitted = ksd_check(generative, data, refit=refit, **options)
-    assert refitted["ksd"]["statistic"].values == pytest.approx(wild["ksd"]["statistic"].values)
+    assert refitted["ksd"]["statistic"].values == pytest.approx(statistic.values)
 
 
 def test_a_batch_gives_what_its_models_give() -> None:
