@@ -71,6 +71,7 @@ from pyro_ksd.edits import (
 from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests import (
     edit_shares,
+    extent,
     goodness_of_fit,
     harmonic_p,
     localize,
@@ -94,10 +95,14 @@ from pyro_ksd.kernels import (
     CyclicGaussianKernel,
     DiracKernel,
     EmbeddingKernel,
+    EndKernel,
     GapWeightedKernel,
     HammingKernel,
     IMQHammingKernel,
     LengthKernel,
+    PositionKernel,
+    RepeatsKernel,
+    SkipKernel,
     StartKernel,
 )
 from pyro_ksd.kernels.stein_matrices import GramMatrix
@@ -117,6 +122,7 @@ from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.results import common_groups, predictive_datatree, to_datatree
 from pyro_ksd.sequences.covariates import Covariates
 from pyro_ksd.stein import (
+    HeatBathOperator,
     TailBlockOperator,
     ZanellaOperator,
     as_balancing,
@@ -217,6 +223,7 @@ def with_defaults(function: Callable[..., Any], /, **defaults: Any) -> Callable[
 goodness = with_defaults(goodness_of_fit, model=WALK, sequences=DATA, views=VIEWS, num_bootstrap=5)
 FOUND = goodness()
 PLACES = localize(FOUND)
+SIZE = extent(WALK, FOUND, PLACES, DATA)
 PREDICTED = posterior_predictive(draws(), DATA, VIEWS)
 [SCORED] = FOUND.edits[VIEWS[0].operator.neighborhood].chunks()
 CHUNK = weighted(SCORED, VIEWS[0].operator)
@@ -269,6 +276,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
             "bootstrap": BOOTSTRAPS,
             "num_bootstrap": COUNTS,
             "level": LEVELS,
+            "tolerance": [value for value in LEVELS if value is not None and value != 0],
             "gram": FLAGS,
             "seed": SEEDS,
             "progress": FLAGS,
@@ -683,6 +691,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     "mpf": (mpf, {"log_ratio": [None, "ab", 0.5, [0.5]]}),
     "metropolis": (metropolis, {"log_ratio": [None, "ab", 0.5, [0.5]]}),
     "ZanellaOperator": (ZanellaOperator, {"neighborhood": [*NEIGHBORHOODS, None], "balancing": BALANCINGS}),
+    "HeatBathOperator": (HeatBathOperator, {"neighborhood": [*NEIGHBORHOODS, None]}),
     "TailBlockOperator": (TailBlockOperator, {"neighborhood": [*NEIGHBORHOODS, None], "balancing": BALANCINGS}),
     "View": (
         with_defaults(View, name="pairs", operator=ZanellaOperator(), kernel=ContiguousKernel(2)),
@@ -690,6 +699,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
             "name": [None, 3, ["pairs"], b"pairs", View],
             "operator": [None, "zanella", ZanellaOperator, zs(), barker],
             "kernel": [None, "hamming", HammingKernel, 3, zs()],
+            "weight": [None, "heavy", 0, -1.0, NAN, math.inf, True, [1.0], 1j],
         },
     ),
     "default_views": (
@@ -701,6 +711,10 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         {"length": [*COUNTS, 63], "max_length": ["3", 2.5, 1, True, 10**6], "form": ["root", None, 3, ["sqrt"], True]},
     ),
     "StartKernel": (StartKernel, {"width": [*COUNTS, 63, 10**6]}),
+    "EndKernel": (EndKernel, {"width": [*COUNTS, 63, 10**6]}),
+    "RepeatsKernel": (RepeatsKernel, {"width": [*COUNTS, 1, 63, 10**6]}),
+    "PositionKernel": (PositionKernel, {"period": COUNTS}),
+    "SkipKernel": (SkipKernel, {"distances": [None, "23", 2, (), [2, 3], (3, 2), (2, 2), (0,), (2.5,), (63,), (True,)]}),
     "LengthKernel": (LengthKernel, {"feature": FUNCTIONS}),
     "LengthKernel(...).gram": (
         lambda feature: LengthKernel(feature).gram(DATA, DATA),
@@ -804,6 +818,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         {
             "observed": [None, "ab", 3, [1, 2], torch.tensor(0.5), META[0, :2]],
             "null": [None, "ab", [1, 2], torch.rand(5), torch.rand(5, 3), torch.rand(0, 2)],
+            "weights": ["ab", 3, [1, 2], torch.rand(3), torch.tensor(0.5), META[0, :2]],
         },
     ),
     "p_value": (
@@ -898,13 +913,14 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     "to_datatree": (
         with_defaults(
             to_datatree,
-            result=FOUND, localizations=PLACES, sequences=DATA, impossible_sites={}, settings={}, gram=False,
+            result=FOUND, localizations=PLACES, sequences=DATA, impossible_sites={}, extent=SIZE, settings={}, gram=False,
         ),
         {
             "result": [None, CHECK, PREDICTED],
             "localizations": [None, 3, [], [None] * 5, PLACES[:2]],
             "sequences": [*SEQUENCES, DATA[:2]],
             "impossible_sites": [None, 3, ["x_0"], {"a": "x_0"}],
+            "extent": [None, 3, {}, CHECK, extent],
             "settings": [None, 3, ["seed"]],
             "gram": FLAGS,
         },

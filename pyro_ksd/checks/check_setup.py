@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views
 from pyro_ksd.edits.neighborhoods import Neighborhood
@@ -37,19 +35,10 @@ def model_and_views(
     ends = chosen_ends(None, neighborhood, sequences)
     ready = as_model(model, sequences, end=[sequences.symbols[code] for code in ends] or None)
     ready.check_data(sequences)
-    log_joint = checked_log_joint(ready, sequences)
-    given_lengths = why_given_lengths(ready, sequences, log_joint)
+    given_lengths = why_given_lengths(ready, sequences, checked_log_joint(ready, sequences))
     if given_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
         raise ValueError(message)
-    chosen = chosen_views(
-        views,
-        neighborhood,
-        balancing,
-        [ready],
-        sequences,
-        given_lengths=given_lengths,
-        possible=log_joint > -torch.inf,
-    )
+    chosen = chosen_views(views, neighborhood, balancing, [ready], sequences, given_lengths=given_lengths)
     if given_lengths:
         check_keeps_length(chosen, sequences[:10], given_lengths)
         ready = GivenLengths(ready)

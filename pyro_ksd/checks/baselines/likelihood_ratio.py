@@ -68,7 +68,7 @@ def likelihood_ratio_check(
     >>> from pyro_ksd.examples import random_walk
     >>> data = random_walk(hold=0.5).draw(30, torch.Generator().manual_seed(0))
     >>> print(verdict(likelihood_ratio_check(random_walk(), data, progress=False)))
-    the model does not fit (p = 0.002): it gets runs of 2 symbols, the start or the end wrong
+    the model does not fit (p = 0.002): the model gets runs of 2 symbols, the start or the end wrong
     """
     num_bootstrap = check_options(num_bootstrap, level, seed, progress, sampler=sampler)
     ready, sequences = sampleable(model, data, parameters, sampler)

@@ -75,7 +75,7 @@ def mmd_check(
     >>> from pyro_ksd.kernels import ContiguousKernel
     >>> data = random_walk(hold=0.5).draw(30, torch.Generator().manual_seed(0))
     >>> print(verdict(mmd_check(random_walk(), data, kernels={"pairs": ContiguousKernel(2)}, progress=False)))
-    the model does not fit (p = 0.002): it gets pairs of neighbors wrong
+    the model does not fit (p = 0.002): the model gets pairs of neighbors wrong
     """
     num_bootstrap = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
     kernels = _default_kernels() if kernels is None else kernels

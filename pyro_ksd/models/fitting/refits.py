@@ -33,7 +33,7 @@ class RefitMarkov:
         data set may call another one impossible; that does not matter here, as every data set has a fit of its own.
 
     >>> from pyro_ksd import ksd_check
-    >>> data = ["abcab", "bca", "cabca", "ab", "bcabca", "cab"]
+    >>> data = ["abcab", "bba", "cabca", "ab", "bcaaca", "cab"]
     >>> fitted = fit_markov(data, order=1)
     >>> check = ksd_check(fitted, data, refit=RefitMarkov(), num_bootstrap=20, progress=False)
     >>> check["ksd"].attrs["kind"]
