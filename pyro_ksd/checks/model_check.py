@@ -67,9 +67,10 @@ def ksd_check(
     :param model: a Pyro program ``model(sequences, lengths)``, ``model(x)`` or ``model()``, a distribution, or an
         object with ``log_joint`` and ``log_ratio``; see :func:`~pyro_ksd.models.as_model`.
     :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
-    :param views: what to look at: names of :func:`~pyro_ksd.stein.default_views`, ``"content-4"`` and so on for longer
-        runs of symbols, or views of your own. Left out, all default views. Change it if you care for one aspect alone
-        (more power for it), or for one that no default view sees.
+    :param views: what to look at: names of :func:`~pyro_ksd.stein.default_views` and
+        :func:`~pyro_ksd.stein.further_views`, kinds with a number such as ``"content-4"``, ``"position-3"``,
+        ``"skip-5"``, ``"start-2"`` or ``"repeats-6"``, or views of your own. Left out, all default views.
+        Change it if you care for one aspect alone (more power for it), or for one that no default view sees.
     :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions; only
         substitutions for a program that gives no probability to lengths; for a model that states which edits suit it,
         as :class:`~pyro_ksd.models.AutoregressiveModel` does, those. Fewer edits take less time and have less power.
@@ -95,7 +96,8 @@ def ksd_check(
         sampled and there are fewer than 100 sequences, unless it is a loop that branches on its symbols and would take
         too long, or symbols are vectors of which the alphabet lacks some.
     :param num_bootstrap: the number ``B`` of null draws. The smallest p-value of a view is ``1 / (B + 1)``, and that of
-        all ``V`` views together up to ``V / (B + 1)`` where only one sees a fault: take more for a smaller level.
+        all views together up to ``1 / (s (B + 1))`` where only one view sees a fault and ``s`` is its share of the
+        weight of all views: take more for a smaller level.
     :param level: the p-value up to which the verdict is that the model does not fit.
     :param tolerance: how much misfit is too little to matter, such as ``0.01``: then the check also says whether more
         than this share of the sequences cannot be the model's, or whether the data are demonstrably close to it; see
