@@ -45,8 +45,9 @@ def findings(result: GoodnessOfFit, name: str, level: float = 0.05) -> dict[str,
     index = [view.name for view in result.views].index(name)
     features = localize(result)[index].features
     assert features is not None
-    kernel, codes = result.views[index].kernel, features.code.tolist()
-    labels = feature_labels(kernel.feature_kind, kernel.feature_name, codes, features.symbols.tolist(), SYMBOLS)
+    kernel = result.views[index].kernel
+    names = [kernel.feature_label(code, len(SYMBOLS)) for code in features.code.tolist()]
+    labels = feature_labels(kernel.feature_kind, names, features.symbols.tolist(), SYMBOLS)
     rows = zip(labels, features.z.tolist(), features.p_value.tolist(), strict=True)
     return {label: z for label, z, p in rows if p <= level}
 
