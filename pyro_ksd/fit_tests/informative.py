@@ -62,13 +62,11 @@ def recurring_views(views: Sequence[View], sequences: Sequences) -> list[int]:
     ]
     if rare:
         message = (
-            f"fewer than {_RECURRING:.0%} of the runs of symbols that the view(s) {', '.join(rare)} compare(s) occur in "
-            "several sequences, which is too few for the wild bootstrap"
+            f"the view(s) {', '.join(rare)} compare runs of symbols of which fewer than {_RECURRING:.0%} occur in "
+            "several sequences, too few for the wild bootstrap"
         )
         if len(rare) == len(views):
-            raise ValueError(
-                f"{message}; choose other views, or bootstrap='parametric' for a model that can be sampled"
-            )
+            raise ValueError(f"{message}; choose other views, or bootstrap='parametric' if the model can be sampled")
         warnings.warn(f"{message}; they are left out", UserWarning, stacklevel=4)
     return [index for index, view in enumerate(views) if view.name not in rare]
 
