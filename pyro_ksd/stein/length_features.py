@@ -29,6 +29,7 @@ from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import chunk_rows
 from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
+from pyro_ksd.models.impossible_sequences import find_impossible
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.operators import block_ratios
@@ -88,6 +89,10 @@ def length_distribution(model: SequenceModel, sequences: Sequences, tail: Neighb
     if model.can_draw and not model.is_costly:
         known = sequences[torch.arange(_DRAWN) % len(sequences)].covariates
         sequences = draw_data_sets(model, 1, _DRAWN, known, torch.Generator().manual_seed(0))
+    else:
+        sequences = sequences[find_impossible(model, sequences).others]
+    if not len(sequences):
+        return None
     up, down = _ratios(model, sequences, tail)
     return _distribution(sequences.lengths, up, down)
 

@@ -155,7 +155,7 @@ def test_several_weights_at_once_give_what_each_gives(name: str) -> None:
     weights = torch.rand(3, len(edits), dtype=torch.double, generator=torch.Generator().manual_seed(1))
     weights[0, edits.owner == 2] = 0.0
     weights[2] = 0.0
-    found = kernel.stein_each(x, edits, weights, max_bytes=2**12)
+    found = kernel.stein_each(WeightedEdits(0, x, edits, weights), max_bytes=2**12)
     assert len(found) == 3
     for matrix, own in zip(found, weights, strict=True):
         torch.testing.assert_close(matrix.dense(), kernel.stein(x, edits, own).dense(), rtol=1e-12, atol=1e-12)
@@ -230,7 +230,8 @@ def test_kernels_say_what_they_look_at(name: str) -> None:
         matrix = kernel.features(sequences)
         codes = torch.arange(matrix.values.shape[1]) if matrix.codes is None else matrix.codes
         ngrams = kernel.feature_symbols(codes, SIZE).tolist()
-        names = feature_labels(kernel.feature_kind, kernel.feature_name, codes.tolist(), ngrams, "abcd")
+        own = [kernel.feature_label(code, SIZE) for code in codes.tolist()]
+        names = feature_labels(kernel.feature_kind, own, ngrams, "abcd")
         assert len(names) == len(set(names)) == len(codes)
 
 
