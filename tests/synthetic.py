@@ -59,8 +59,9 @@ def made_up_check(
     views: list[str] | None = None,
     seed: int = 0,
 ) -> xr.DataTree:
-    """A check with five views of random numbers; ``content-2`` and ``length`` reject, the others do not. ``content-2`` names
-    an n-gram.
+    """A check with five views of random numbers.
+
+    ``content-2`` and ``length`` reject, the others do not; ``content-2`` names an n-gram.
 
     :param views: some of the :data:`MEANINGS`; none but ``content-2`` and ``length`` rejects.
     """

@@ -37,6 +37,9 @@ _SCALAR = {
 _AS = {"start": " as first symbols", "end": " as last symbols", "ends": " as first and last symbols"}
 _AS_ONE = {"start": " as the first symbol", "end": " as the last symbol", "ends": " as the first and the last symbol"}
 
+_AT = {"start": " at the start", "end": " at the end"}
+"""Of features with several symbols."""
+
 
 def view_finding(check: Any, one: xr.Dataset) -> str:
     """What a view found; nothing if it is not among the :func:`~pyro_ksd.results.view_choice.speaking_views`.
@@ -94,6 +97,8 @@ def _named(check: Any, features: xr.Dataset, kind: str, word: str) -> str:
     subject = f"{', '.join(shown)}, ..." if rest else listed(shown)
     is_one = len(labels) == 1
     place = _AS_ONE.get(kind, "") if is_one else _AS.get(kind, "")
+    if kind in _AT and (features["symbol"].values >= 0).sum(1).max() > 1:
+        place = _AT[kind]
     return f"{subject} {'is' if is_one else 'are'} too {word}{place} under the model"
 
 

@@ -41,8 +41,9 @@ def verdict(check: Any) -> str:
     sentence = f"{_impossible(check)}the model "
     if p > level:
         return f"{sentence}may fit: the check found nothing wrong ({p_text(p)}){_too_few_draws(ksd)}{_close(ksd)}"
+    share = _share(ksd)
     reasons = [view_finding(check, ksd.sel(view=name)) for name in reason_views(check)]
-    return f"{sentence}does not fit ({p_text(p)}): {'; '.join(reasons)}{_share(ksd)}{_close(ksd)}"
+    return f"{sentence}does not fit ({p_text(p)}): {'; '.join(reasons)}{share}{_close(ksd, share)}"
 
 
 def _share(ksd: xr.Dataset) -> str:
@@ -51,22 +52,25 @@ def _share(ksd: xr.Dataset) -> str:
     return f"; at least {_percent(share)} of the sequences are not the model's" if share > 0 else ""
 
 
-def _close(ksd: xr.Dataset) -> str:
-    """Whether the misfit is larger than the tolerance, or demonstrably smaller."""
+def _close(ksd: xr.Dataset, share: str = "") -> str:
+    """Whether the misfit is larger than the tolerance, or demonstrably smaller.
+
+    :param share: what was said of the sequences that are not the model's.
+    """
     if "tolerance" not in ksd.attrs:
         return ""
     tolerance = float(ksd.attrs["tolerance"])
-    level = float(ksd.attrs["level"])
     p = float(ksd["tolerance_p_value_overall"])
-    if p <= level:
-        return f"; more than {_percent(tolerance)} of them ({p_text(p)})"
-    upper = float(ksd["discrepancy_upper"].max())
+    foreign = f"more than {_percent(tolerance)} of the sequences are not the model's"
+    if p <= float(ksd.attrs["level"]):
+        return f"; more than {_percent(tolerance)} of them ({p_text(p)})" if share else f"; {foreign} ({p_text(p)})"
+    upper = float(ksd["discrepancy_upper"].max())  # of the views that have a bound
     if upper <= tolerance:
         return f"; what the views see is demonstrably small (relative discrepancy at most {_percent(upper)})"
-    return (
-        f"; whether more than {_percent(tolerance)} of the sequences are not the model's is undecided ({p_text(p)}; "
-        f"relative discrepancy at most {_percent(upper)})"
-    )
+    known = [] if math.isnan(p) else [p_text(p)]
+    known += [] if math.isnan(upper) else [f"relative discrepancy at most {_percent(upper)}"]
+    numbers = f" ({'; '.join(known)})" if known else ""
+    return f"; whether {foreign} is undecided{numbers}"
 
 
 def _percent(share: float) -> str:
