@@ -16,14 +16,17 @@ The functions :math:`h` are the first Legendre polynomials of the rank :math:`u`
 they see the location, the spread and the shape), and whether the length is even. Under :math:`P` each has the mean 0
 and the variance 1.
 
-Only ratios are needed. The mean of :math:`\sum_s p(x \cdot s) / p(x)` over the sequences of length :math:`j` of a true
-model is :math:`R_j`. The Stein identity holds for every :math:`f`: an error of :math:`\hat P` costs power, not level.
+Only ratios are needed. By detailed balance, the mean rate at which sequences of length :math:`j` grow, divided by the mean
+rate at which those of length :math:`j + 1` shrink, is :math:`R_j` under a true model (Bennett, 1976). The rates are
+bounded, so that a few sequences which hardly ever stop do not carry the means. The Stein
+identity holds for every :math:`f`: an error of :math:`\hat P` costs power, not level.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import chunk_rows
@@ -120,15 +123,15 @@ def _distribution(lengths: Tensor, up: Tensor, down: Tensor) -> LengthDistributi
     """The length distribution from the log-ratios at sequences of these lengths, ``[N]`` each."""
     first = int(lengths.min())
     last = int(lengths.max())
-    log_ratio = torch.stack([_mean_ratio(lengths, up, length) for length in range(first, last + 1)])
-    gap = (log_ratio[:-1] == -torch.inf).nonzero()
-    if len(gap) or (first == last and log_ratio[-1] == -torch.inf):
+    steps = [_log_step(lengths, up, down, length) for length in range(first, last)]
+    beyond = _log_mean(lengths, up, last)
+    if -torch.inf in steps or (first == last and beyond == -torch.inf):
         return None  # no edit of one symbol leads from some lengths to longer ones
     share = _UNSEEN / len(lengths)
-    inside = torch.cat([log_ratio.new_zeros(1), log_ratio[:-1].cumsum(0)])
+    inside = torch.stack([up.new_zeros(()), *steps]).cumsum(0)
     inside = inside - inside.logsumexp(0)
-    above = _extrapolated(inside[-1], log_ratio[-1], 10 * last + 100, share, least=int(first == last))
-    below = _extrapolated(inside[0], _mean_ratio(lengths, down, first), first, share).flip(0)
+    above = _extrapolated(inside[-1], beyond, 10 * last + 100, share, least=int(first == last))
+    below = _extrapolated(inside[0], _log_mean(lengths, down, first), first, share).flip(0)
     log_p = torch.cat([below, inside, above])
     probability = (log_p - log_p.logsumexp(0)).exp()
     known = (probability > _NEGLIGIBLE).nonzero()[:, 0]
@@ -139,17 +142,26 @@ def _distribution(lengths: Tensor, up: Tensor, down: Tensor) -> LengthDistributi
     return LengthDistribution(first - len(below) + begin, probability / probability.sum())
 
 
-def _mean_ratio(lengths: Tensor, log_ratio: Tensor, length: int) -> Tensor:
-    """The log of the mean ratio at sequences of this length, or of the nearest ones if there are few of them."""
+def _log_step(lengths: Tensor, up: Tensor, down: Tensor, length: int) -> Tensor:
+    """The estimated log-ratio of the probabilities of the next length and of this one."""
+    shrink = _log_mean(lengths, logsigmoid(down), length + 1)
+    return shrink if shrink == -torch.inf else _log_mean(lengths, logsigmoid(up), length) - shrink
+
+
+def _log_mean(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
+    """The log of the mean at sequences of this length, or of the nearest ones if there are few of them.
+
+    :param logs: ``[N]``, the logs of what is averaged.
+    """
     distance = (lengths - length).abs()
     here = distance == 0
-    possible = log_ratio > -torch.inf
+    possible = logs > -torch.inf
     if not possible.any() or (here.any() and not (here & possible).any()):
-        return log_ratio.new_full((), -torch.inf)
+        return logs.new_full((), -torch.inf)
     if int(here.sum()) < _ENOUGH:
         nearest = distance[possible].sort().values[:_NEAREST][-1]
         here = possible & (distance <= nearest)
-    return log_ratio[here].logsumexp(0) - here.sum().log()
+    return logs[here].logsumexp(0) - here.sum().double().log()
 
 
 def _extrapolated(log_p: Tensor, step: Tensor, most: int, share: float, least: int = 0) -> Tensor:
