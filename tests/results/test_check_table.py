@@ -19,7 +19,7 @@ def test_summary_has_a_row_for_each_view_and_one_for_all() -> None:
     assert table.loc["overall", "p_value"] == 0.004
     assert table.loc["start", "looks at"] == "the first symbol"
     assert table.loc["start", "finding"] == ""  # it does not reject
-    assert table.loc["length", "finding"] == "the model gets the shape of the length distribution wrong"
+    assert table.loc["length", "finding"] == "the model gets the length distribution wrong"
     assert table.loc["content-2", "finding"].startswith("'")
     assert table["finding"].tolist()[-1] == "the model does not fit"
     accepted = summary(made_up_check(p_value_overall=0.2))

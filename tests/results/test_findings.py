@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 import xarray as xr
 from synthetic import KINDS, MEANINGS, SIZES, VIEWS, changed, check_with
@@ -186,6 +188,117 @@ def test_a_view_that_can_name_nothing_says_what_it_looks_at(view: str) -> None:
     one = check["ksd"].to_dataset().sel(view=view)
     stands_out = " (no single one stands out)" if KINDS[view] in ("ngram", "skip", "position") else ""
     assert finding(check, view) == unnamed(one) == f"the model gets {MEANINGS[view]} wrong{stands_out}"
+
+
+def lengths_found(
+    observed: dict[int, float], expected: dict[int, float], *features: tuple[str, float, float], sampled: bool = True
+) -> str:
+    """What the length found in 30 sequences, with the shares observed and the probabilities expected."""
+    rows = [("length", *feature) for feature in features]
+    check = check_with(rows, {"length": 0.001}, lengths=(observed, expected))
+    if not sampled:
+        del check["ksd_draws"]
+    return finding(check, "length")
+
+
+SHORT, LONG = {4: 0.5, 6: 0.5}, {9: 0.5, 11: 0.5}
+NARROW, WIDE = {7: 0.25, 8: 0.5, 9: 0.25}, {3: 0.25, 8: 0.5, 13: 0.25}
+EVEN, ODD = {4: 0.5, 8: 0.5}, {3: 0.5, 4: 0.01, 9: 0.49}
+UNCLEAR = "the model gets the length distribution wrong"
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected", "feature", "words"),
+    [
+        (SHORT, LONG, "length", "lengths are too long under the model (mean 10, in the data 5)"),
+        (LONG, SHORT, "length", "lengths are too short under the model (mean 5, in the data 10)"),
+        (
+            NARROW,
+            WIDE,
+            "spread of the length",
+            "lengths are too variable under the model (standard deviation 3.54, in the data 0.707)",
+        ),
+        (
+            WIDE,
+            NARROW,
+            "spread of the length",
+            "lengths are too regular under the model (standard deviation 0.707, in the data 3.54)",
+        ),
+        (ODD, EVEN, "even length", "lengths are even too often under the model (100 %, in the data 1 %)"),
+        (EVEN, ODD, "even length", "lengths are even too seldom under the model (1 %, in the data 100 %)"),
+    ],
+)
+def test_the_direction_of_the_length(
+    observed: dict[int, float], expected: dict[int, float], feature: str, words: str
+) -> None:
+    sign = -1 if any(word in words for word in ("short", "regular", "seldom")) else 1
+    assert lengths_found(observed, expected, (feature, 3.0 * sign, 0.01)) == words
+    assert lengths_found(observed, expected, (feature, 3.0 * sign, 0.06)) == UNCLEAR  # it does not stand out
+    assert lengths_found(observed, expected, (feature, -3.0 * sign, 0.01)) == UNCLEAR  # lengths say the opposite
+    assert lengths_found(observed, expected, ("skewness of the length", 3.0 * sign, 0.01)) == UNCLEAR
+    assert lengths_found(observed, observed, (feature, 3.0 * sign, 0.01)) == UNCLEAR  # nothing differs
+
+
+def test_several_directions_of_the_length() -> None:
+    observed, expected = {4: 0.5, 6: 0.5}, {7: 0.5, 21: 0.5}
+    features = [("length", 3.0, 0.01), ("spread of the length", 3.0, 0.01), ("even length", -3.0, 0.01)]
+    assert lengths_found(observed, expected, *features) == (
+        "lengths are too long under the model (mean 14, in the data 5), too variable under the model (standard "
+        "deviation 7, in the data 1) and even too seldom under the model (0 %, in the data 100 %)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mean", "words"),
+    [(9.6, "too short"), (9.5, "too short"), (9.4, ""), (8.6, ""), (8.5, "too long"), (8.4, "too long")],
+)
+def test_means_must_differ_by_three_standard_errors(mean: float, words: str) -> None:
+    # Of 30 sequences with the variance 1 - (mean - 9)², and 1000 of the model: 0.1616 at 9.5, 0.1703 at 9.4.
+    data = {8: (10 - mean) / 2, 10: (mean - 8) / 2}
+    told = lengths_found(data, {8: 0.5, 10: 0.5}, ("length", 3.0 * np.sign(9 - mean), 0.01))
+    assert words in told if words else told == UNCLEAR
+
+
+@pytest.mark.parametrize(("even", "words"), [(0.2, "even too often"), (0.24, ""), (0.76, ""), (0.8, "even too seldom")])
+def test_shares_of_even_lengths_must_differ_by_three_standard_errors(even: float, words: str) -> None:
+    # Of 30 sequences, if the model were right, and 1000 of the model: 0.0927.
+    told = lengths_found({7: 1 - even, 8: even}, {7: 0.5, 8: 0.5}, ("even length", 3.0 * np.sign(0.5 - even), 0.01))
+    assert words in told if words else told == UNCLEAR
+
+
+def test_lengths_of_a_model_that_was_not_sampled_are_known_as_far_as_the_data_reach() -> None:
+    # Those beyond might turn the means around, and would make the model more variable still.
+    for data, model, feature, sign in (
+        (SHORT, LONG, "length", 1),
+        (LONG, SHORT, "length", -1),
+        (WIDE, NARROW, "spread of the length", -1),
+    ):
+        told = [lengths_found(data, model, (feature, 3.0 * sign, 0.01), sampled=sampled) for sampled in (True, False)]
+        assert told[0] != UNCLEAR
+        assert told[1] == UNCLEAR
+    variable = lengths_found(NARROW, WIDE, ("spread of the length", 3.0, 0.01), sampled=False)
+    assert variable == "lengths are too variable under the model"
+    seldom = lengths_found(EVEN, ODD, ("even length", -3.0, 0.01), sampled=False)
+    assert seldom == "lengths are even too seldom under the model"
+
+
+@pytest.mark.parametrize(
+    ("variance", "sampled", "is_sure"),
+    # The difference to 12.5 is so many standard errors.
+    [(5, False, True), (6, False, False), (10, True, True), (11, True, False)],  # 3.2, 2.8, 4.2, 2.1
+)
+def test_the_lengths_of_a_model_are_uncertain_too(variance: int, sampled: bool, is_sure: bool) -> None:
+    low = math.isqrt(variance)
+    share = ((low + 1) ** 2 - variance) / (2 * low + 1)  # of those that are ``low`` from the mean
+    data = {8 - low: share / 2, 8 + low: share / 2, 7 - low: (1 - share) / 2, 9 + low: (1 - share) / 2}
+    told = lengths_found(data, WIDE, ("spread of the length", 3.0, 0.01), sampled=sampled)
+    assert ("too variable" in told) == is_sure
+
+
+def test_a_check_that_knows_no_lengths_says_that_the_length_is_wrong() -> None:
+    check = check_with([("length", "length", -3.0, 0.01)], {"length": 0.001})
+    del check["ksd_length"]
+    assert finding(check, "length") == "the model gets the length wrong"
 
 
 def test_nothing_is_said_unless_the_whole_check_rejects() -> None:
