@@ -25,6 +25,7 @@ from .models import MarkovSequence as MarkovSequence
 from .plots import plot_check as plot_check
 from .plots import plot_compare as plot_compare
 from .plots import plot_gram as plot_gram
+from .plots import plot_lengths as plot_lengths
 from .plots import plot_ngrams as plot_ngrams
 from .plots import plot_null as plot_null
 from .plots import plot_ppc as plot_ppc

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,34 @@ MEANINGS = {
     "content-3": "runs of 3 symbols",
     "start": "the first symbol",
     "length": "the length",
+    "surprise": "the probability of the sequences",
+    "skip": "pairs of symbols at distance 2 or 3",
+    "position": "symbols by position modulo 6",
+    "mirror": "symbols that equal their mirror image",
+    "repeats": "runs of 4 or more equal symbols",
+    "end": "the last symbol",
+    "ends": "the first with the last symbol",
+    "composition": "how uneven the symbols of a sequence are",
+    "rests": "values of rests",
+    "Hamming": "whole sequences",
 }
-VIEWS = list(MEANINGS)
+"""What views look at. The first five are those of a made-up check."""
+VIEWS = list(MEANINGS)[:5]
+TEN_VIEWS = list(MEANINGS)[:10]
+KINDS = {name: name for name in MEANINGS} | {f"content-{t}": "ngram" for t in (1, 2, 3)}
+KINDS |= {"rests": "feature", "Hamming": ""}
+"""What the features of the views are."""
+WEIGHTS = {f"content-{t}": 1 / 3 for t in (1, 2, 3)} | dict.fromkeys(("skip", "position", "mirror", "repeats"), 1 / 4)
+"""Of the default views, where it is not 1."""
+P_VALUES = {"content-1": 0.43, "content-2": 0.002, "content-3": 0.08, "start": 1.0, "length": 0.008}
+SIZES = ("factor", "factor_low", "factor_high", "observed", "expected")
+LENGTH_FEATURES = [
+    "length",
+    "spread of the length",
+    "skewness of the length",
+    "peakedness of the length",
+    "even length",
+]
 PHONEMES = [f"phoneme-{name}" for name in ("AH0", "B", "CH", "D", "EH1", "F", "G", "IY2", "K", "<unknown>")]
 
 
@@ -28,12 +55,21 @@ def made_up_check(
     impossible: int = 0,
     gram: bool = True,
     p_value_overall: float = 0.004,
+    tolerance: float | None = None,
+    views: list[str] | None = None,
     seed: int = 0,
 ) -> xr.DataTree:
-    """A check with the default views of random numbers; ``content-2`` and ``length`` reject, the others do not."""
+    """A check with five views of random numbers.
+
+    ``content-2`` and ``length`` reject, the others do not; ``content-2`` names an n-gram.
+
+    :param views: some of the :data:`MEANINGS`; none but ``content-2`` and ``length`` rejects.
+    """
     symbols = list("abcd") if symbols is None else symbols
     random = np.random.default_rng(seed)
-    views, draws, size = VIEWS, 200, len(symbols)
+    views = VIEWS if views is None else views
+    draws = 200
+    size = len(symbols)
     total = num_sequences + impossible
     lengths = random.integers(1, longest + 1, total)
     lengths[0] = longest
@@ -48,16 +84,26 @@ def made_up_check(
     ksd = xr.Dataset(
         {
             "statistic": ("view", contribution.sum(1)),
-            "p_value": ("view", [0.43, 0.002, 0.08, 1.0, 0.03]),
+            "p_value": ("view", [P_VALUES.get(name, 0.5) for name in views]),
             "p_value_overall": ((), p_value_overall),
-            "meaning": ("view", np.array(list(MEANINGS.values()), dtype=object)),
-            "feature_kind": ("view", np.array([*["ngram"] * 3, "start", "length"], dtype=object)),
+            "meaning": ("view", np.array([MEANINGS[name] for name in views], dtype=object)),
+            "feature_kind": ("view", np.array([KINDS[name] for name in views], dtype=object)),
+            "weight": ("view", [WEIGHTS.get(name, 1.0) for name in views]),
+            "foreign_share": ("view", np.linspace(0.0, 0.2, len(views))),
+            "foreign_share_overall": ((), 0.0),
             "contribution": (("view", "sequence"), contribution),
             "attribution": (("view", "sequence", "position"), attribution),
         },
         coords={**view, "sequence": kept, "position": np.arange(longest + 1)},
         attrs={"kind": "parametric", "num_bootstrap": draws, "level": 0.05, "seed": 0},
     )
+    if tolerance is not None:
+        ksd = ksd.assign_attrs(tolerance=tolerance).assign(
+            tolerance_p_value=("view", np.linspace(0.01, 0.9, len(views))),
+            tolerance_p_value_overall=((), 0.3),
+            discrepancy=("view", np.linspace(0.0, 0.1, len(views))),
+            discrepancy_upper=("view", np.linspace(0.1, 0.2, len(views))),
+        )
     if gram:
         grams = features @ features.transpose(0, 2, 1)
         ksd = ksd.assign_coords(sequence_bis=kept).assign(gram=(("view", "sequence", "sequence_bis"), grams))
@@ -77,10 +123,15 @@ def made_up_check(
         labels += [label for label, _ in ordered]
         ngrams += [codes for _, codes in ordered]
         names += [f"content-{length}"] * len(drawn)
-    labels += ["^" + symbol for symbol in symbols] + ["length"]
-    ngrams += [*((code,) for code in range(size)), ()]
-    names += ["start"] * size + ["length"]
+    labels += ["^" + symbol for symbol in symbols] + LENGTH_FEATURES
+    ngrams += [*((code,) for code in range(size)), *[()] * len(LENGTH_FEATURES)]
+    names += ["start"] * size + ["length"] * len(LENGTH_FEATURES)
+    others = [name for name in views if KINDS[name] and name not in VIEWS]
+    labels += others
+    ngrams += [()] * len(others)
+    names += others
     mean = random.normal(size=len(labels))
+    mean[names.index("content-2")] = -2.0
     ngram = xr.Dataset(
         {
             "view_name": ("ngram", np.array(names, dtype=object)),
@@ -90,6 +141,7 @@ def made_up_check(
             "z": ("ngram", 3 * mean),
             "p_value": ("ngram", np.exp(-2 * np.abs(mean))),
             "symbol": (("ngram", "place"), _padded(ngrams)),
+            **{name: ("ngram", np.full(len(labels), np.nan)) for name in SIZES},
         },
         coords={"ngram": np.arange(len(labels)), "place": np.arange(3)},
     )
@@ -113,6 +165,16 @@ def made_up_check(
         coords={"sequence": np.arange(total), "position": np.arange(longest)},
     )
     groups = {"ksd": ksd, "ksd_null": null, "ksd_ngram": ngram, "ksd_edit": edit, "observed_data": observed}
+    shown = observed.isel(sequence=slice(0, min(total, 20)))
+    groups["ksd_draws"] = shown.assign_coords(sequence=np.arange(shown.sizes["sequence"]))
+    if "length" in views:
+        shares = np.bincount(lengths[kept]) / len(kept)
+        expected = np.full(len(shares) + 3, 1 / (len(shares) + 2))
+        expected[0] = 0.0
+        groups["ksd_length"] = xr.Dataset(
+            {"observed": ("length", np.pad(shares, (0, 3))), "expected": ("length", expected)},
+            coords={"length": np.arange(len(expected))},
+        )
     if impossible:
         groups["ksd_impossible"] = xr.Dataset(
             {"site": ("sequence", np.array([f"x_{row}" for row in range(impossible)], dtype=object))},
@@ -122,39 +184,58 @@ def made_up_check(
 
 
 def check_with(
-    features: list[tuple[str, str, float, float]],
+    features: Sequence[tuple[Any, ...]],
     p_values: dict[str, float],
     overall: float = 0.004,
     symbols: list[str] | None = None,
+    lengths: tuple[dict[int, float], dict[int, float]] | None = None,
 ) -> xr.DataTree:
-    """A check with given features (view, label, z, p) and p-values; all other views have the p-value 0.5.
+    """A check with given features and p-values; all other views have the p-value 0.5.
 
+    :param features: view, label, z and p; and, where they are known, the factor and the ends of its interval.
+    :param p_values: of the views; those that are none of the five of a made-up check come after them.
     :param symbols: the alphabet, each symbol one letter.
+    :param lengths: the shares observed and the probabilities expected of some lengths.
     """
     symbols = list("abcde") if symbols is None else symbols
-    check = made_up_check(symbols, p_value_overall=overall)
-    names, labels, scores, ps = (np.array(column, dtype=object) for column in zip(*features, strict=True))
-    z = scores.astype(float)
-    ngrams = [
-        () if name == "length" else tuple(symbols.index(symbol) for symbol in label[name == "start" :])
-        for name, label in zip(names, labels, strict=True)
-    ]
+    views = [*VIEWS, *(name for name in p_values if name not in VIEWS)]
+    check = made_up_check(symbols, p_value_overall=overall, views=views)
+    rows = [(*row, *[np.nan] * (7 - len(row))) for row in features]
+    names, labels, *numbers = (np.array(column, dtype=object) for column in zip(*rows, strict=True))
+    z, p, factor, low, high = (column.astype(float) for column in numbers)
+    ngrams = [_codes(name, label, symbols) for name, label in zip(names, labels, strict=True)]
+    variables = {"view_name": names, "label": labels, "mean": z / 10, "share": z**2, "z": z, "p_value": p}
+    variables |= {"factor": factor, "factor_low": low, "factor_high": high}
+    variables |= {"observed": np.full(len(z), np.nan), "expected": np.full(len(z), np.nan)}
     ngram = xr.Dataset(
-        {
-            "view_name": ("ngram", names),
-            "label": ("ngram", labels),
-            "mean": ("ngram", z / 10),
-            "share": ("ngram", z**2),
-            "z": ("ngram", z),
-            "p_value": ("ngram", ps.astype(float)),
-            "symbol": (("ngram", "place"), _padded(ngrams)),
-        },
+        {name: ("ngram", values) for name, values in variables.items()}
+        | {"symbol": (("ngram", "place"), _padded(ngrams))},
         coords={"ngram": np.arange(len(names)), "place": np.arange(3)},
     )
     ksd = check["ksd"].to_dataset()
-    ksd["p_value"] = ("view", [p_values.get(name, 0.5) for name in VIEWS])
+    ksd["p_value"] = ("view", [p_values.get(name, 0.5) for name in views])
     groups = {name: group.to_dataset() for name, group in check.children.items()}
-    return xr.DataTree.from_dict(groups | {"ksd": ksd, "ksd_ngram": ngram})
+    groups |= {"ksd": ksd, "ksd_ngram": ngram}
+    if lengths is not None:
+        groups["ksd_length"] = length_group(*lengths)
+    return xr.DataTree.from_dict(groups)
+
+
+def length_group(observed: dict[int, float], expected: dict[int, float]) -> xr.Dataset:
+    """The group ``ksd_length`` of the shares and the probabilities of some lengths."""
+    length = np.arange(max([*observed, *expected]) + 1)
+    shares = {
+        name: ("length", np.array([of.get(one, 0.0) for one in length.tolist()]))
+        for name, of in {"observed": observed, "expected": expected}.items()
+    }
+    return xr.Dataset(shares, coords={"length": length})
+
+
+def _codes(name: str, label: str, symbols: list[str]) -> tuple[int, ...]:
+    """The codes of the symbols of an n-gram or a start; those of other features matter to no test."""
+    if KINDS[name] not in ("ngram", "start"):
+        return ()
+    return tuple([*symbols, "$"].index(symbol) for symbol in label[KINDS[name] == "start" :])
 
 
 def _padded(ngrams: list[tuple[int, ...]]) -> np.ndarray:

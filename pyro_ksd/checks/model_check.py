@@ -167,7 +167,7 @@ def ksd_check(
         [ready],
         sequences,
         given_lengths=given_lengths,
-        possible=log_joint > -torch.inf,
+        log_joint=log_joint,
     )
     if given_lengths:
         check_keeps_length(chosen, sequences[:10], given_lengths)

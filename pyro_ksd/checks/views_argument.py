@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from pyro_ksd.checks.large_alphabets import affordable
 from pyro_ksd.common.option_checks import check_instance, found
-from pyro_ksd.common.row_groups import distinct_rows
 from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions, check_neighborhood, zs
 from pyro_ksd.edits.symbol_relations import one_channel
+from pyro_ksd.fit_tests.informative import recurrence
 from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.end import EndKernel
@@ -43,7 +42,7 @@ def chosen_views(
     sequences: Sequences,
     *,
     given_lengths: str = "",
-    possible: Tensor | None = None,
+    log_joint: Tensor | None = None,
 ) -> list[View]:
     """The views to look at; of the default ones, those that names ask for, which then all count the same.
 
@@ -51,8 +50,7 @@ def chosen_views(
     :param sequences: the data; a large alphabet makes so many edits that only some of them are taken.
     :param given_lengths: why the models are checked given the lengths, with substitutions only; ``""`` if all of them
         give probabilities to lengths.
-    :param possible: boolean ``[N]``, false for sequences to which the model gives probability 0; all are possible if
-        left out.
+    :param log_joint: ``[N]``, the log-joints of the sequences under one model, if they are known already.
     """
     if neighborhood is not None:
         check_neighborhood("neighborhood", neighborhood)
@@ -71,9 +69,8 @@ def chosen_views(
         around, are_few = _default_edits(models, sequences, given_lengths)
     rates = as_balancing("barker") if balancing is None else balancing
     length = None
-    known = sequences if possible is None else sequences[possible]
     if len(models) == 1 and not given_lengths and not is_read_off_data(sequences) and _asks_for(views, "length"):
-        length = length_kernel(models[0], known, around.tail, rates) if len(known) else None
+        length = length_kernel(models[0], sequences, around.tail, rates, log_joint)
     default = {view.name: view for view in default_views(around, rates, length)}
     if given_lengths:
         del default["length"]
@@ -154,24 +151,6 @@ def _leave_out_rare(views: dict[str, View], sequences: Sequences) -> None:
         UserWarning,
         stacklevel=4,
     )
-
-
-def recurrence(sequences: Sequences, size: int) -> float:
-    """The share of all runs of ``size`` symbols that occur in another sequence as well.
-
-    >>> recurrence(Sequences.of(["abc", "ab", "ccc"]), 2)
-    0.4
-    """
-    if sequences.width < size:
-        return 0.0
-    windows = sequences.tokens.unfold(1, size, 1)
-    inside = torch.arange(windows.shape[1]) + size <= sequences.lengths[:, None]
-    owner = inside.nonzero()[:, 0]
-    if not len(owner):
-        return 0.0
-    _, run = distinct_rows(windows[inside])
-    pairs = torch.stack([run, owner], 1).unique(dim=0)
-    return float((pairs[:, 0].bincount()[run] > 1).double().mean())
 
 
 def _default_edits(

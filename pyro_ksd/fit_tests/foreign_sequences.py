@@ -8,7 +8,7 @@ removed, more than :math:`m` of them are foreign (:mod:`pyro_ksd.fit_tests.remov
 all sequences. It includes the foreign ones, and with them the random error of their number, so that the bound holds for
 :math:`\varepsilon` as well as for the share in the data.
 
-Nothing is assumed about :math:`q`, and the features need no bound. The robust test of Liu and Briol (2024) divides the
+Nothing is assumed about :math:`q`, and the features need no bound. The robust test of Liu and Briol (2025) divides the
 discrepancy by :math:`\sup_x \|\psi(x)\|`, which is infinite for most models of sequences of unbounded length.
 """
 

@@ -3,6 +3,7 @@
 
 from pyro_ksd.plots.comparison import plot_compare
 from pyro_ksd.plots.gram import plot_gram
+from pyro_ksd.plots.lengths import plot_lengths
 from pyro_ksd.plots.ngrams import plot_ngrams
 from pyro_ksd.plots.null import plot_null
 from pyro_ksd.plots.overview import plot_check
@@ -14,6 +15,7 @@ __all__ = [
     "plot_check",
     "plot_compare",
     "plot_gram",
+    "plot_lengths",
     "plot_ngrams",
     "plot_null",
     "plot_ppc",

@@ -10,7 +10,8 @@ import numpy as np
 
 from pyro_ksd.plots.style import DIVERGING, axes_for, view_title
 from pyro_ksd.results.containers import dataset
-from pyro_ksd.results.view_choice import known_view, view_names, worst_first
+from pyro_ksd.results.verdicts import worst_view
+from pyro_ksd.results.view_choice import known_view, view_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,7 @@ def plot_gram(
     values beside the diagonal. A block of red is a group of sequences that depart from the model in the same way.
 
     :param check: what ``pyro_ksd.ksd_check(..., gram=True)`` gave, as a DataTree or an InferenceData.
-    :param view: the name of a view. Left out, the one with the smallest p-value.
+    :param view: the name of a view. Left out, the worst one.
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
@@ -49,7 +50,7 @@ def plot_gram(
     ksd = dataset(check, "ksd", "contribution")
     if "gram" not in ksd:
         raise ValueError("check: expected one with the Stein kernel matrix, found none; run ksd_check(..., gram=True)")
-    name = worst_first(check, names)[0] if view is None else known_view(view, names)
+    name = worst_view(check, names) if view is None else known_view(view, names)
     ksd = ksd.sel(view=name)
     order = np.argsort(-ksd["contribution"].values, kind="stable")
     gram = ksd["gram"].transpose("sequence", "sequence_bis").values[np.ix_(order, order)]

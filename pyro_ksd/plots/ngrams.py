@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The n-grams that the model makes too often or too rarely."""
+"""The n-grams that are too frequent or too rare under the model."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from pyro_ksd.plots.style import (
 )
 from pyro_ksd.plots.text_fitting import abbreviations
 from pyro_ksd.results.containers import alphabet_of, dataset
-from pyro_ksd.results.labels import are_letters, spelled_symbols
+from pyro_ksd.results.labels import are_letters, spelled, spelled_symbols
 from pyro_ksd.results.p_values import p_text
-from pyro_ksd.results.view_choice import feature_kind, known_view, views_with_features, worst_first
+from pyro_ksd.results.verdicts import worst_view
+from pyro_ksd.results.view_choice import feature_kind, known_view, views_with_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_WORDS = ("too rarely", "the model makes it", "too often")
-_FEATURE_WORDS = ("too small", "the model makes it", "too large")
-_LENGTH_WORDS = ("too short", "the model makes sequences", "too long")
+_COUNTED = ("ngram", "start", "end", "ends", "skip", "position")
+"""Kinds of features that are numbers of occurrences."""
 
 
 def plot_ngrams(
@@ -46,12 +46,12 @@ def plot_ngrams(
 ) -> Axes:
     """Draws the n-grams (or other features) of a view that speak most clearly against the model.
 
-    A bar is the z-score of an n-gram: to the right if the model makes it too often, to the left if too rarely. It is
-    filled if its p-value, which allows for having looked at all n-grams of the view, is at most the level.
+    A bar is the z-score of an n-gram: to the right if it is too frequent under the model, to the left if too rare. It
+    is filled if its p-value, which allows for having looked at all n-grams of the view, is at most the level.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
-    :param view: the name of a view with features. Left out, the one with the smallest p-value that has more
-        than one.
+    :param view: the name of a view with features. Left out, the worst one that has more than one, other than
+        the length; see :func:`~pyro_ksd.plots.plot_lengths` for that.
     :param num: how many n-grams to show.
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
@@ -87,8 +87,8 @@ def plot_ngrams(
     ax.set_ylim(max(len(z), MIN_ROWS) - 0.4, -0.6)
     ax.set_yticks(np.arange(len(z)), _fitting_labels(ax, labels), parse_math=False)
     kind = feature_kind(dataset(check, "ksd").sel(view=name))
-    few, makes, many = {"length": _LENGTH_WORDS, "feature": _FEATURE_WORDS}.get(kind, _WORDS)
-    directions = f"← {few}    {makes}    {many} →"
+    few, many = ("rare", "frequent") if kind in _COUNTED else ("small", "large")
+    directions = f"← too {few}    under the model    too {many} →"
     ax.set_xlabel(f"{directions}\nz-score (filled: p ≤ {level:g}, hatched: p > {level:g})")
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "left", "right"]].set_visible(False)
@@ -98,11 +98,12 @@ def plot_ngrams(
 
 
 def view_of_ngrams(check: Any) -> str | None:
-    """The view whose features tell most; one with a single feature, such as ``length``, only if there is no other."""
+    """The view whose features tell most; the length, or one with a single feature, only if there is no other."""
     names = views_with_features(check)
     owners = dataset(check, "ksd_ngram")["view_name"].values.astype(str).tolist()
-    telling = [name for name in names if owners.count(name) > 1] or names
-    return worst_first(check, telling)[0] if telling else None
+    ksd = dataset(check, "ksd")
+    telling = [name for name in names if owners.count(name) > 1 and feature_kind(ksd.sel(view=name)) != "length"]
+    return worst_view(check, telling or names) if names else None
 
 
 def _most_telling(check: Any, name: str, num: int) -> xr.Dataset:
@@ -115,9 +116,16 @@ def _most_telling(check: Any, name: str, num: int) -> xr.Dataset:
 
 def _symbols(check: Any, name: str, features: xr.Dataset) -> list[list[str]]:
     """The symbols of each n-gram, to be abbreviated one by one; a label in one piece where each is one letter."""
-    if feature_kind(dataset(check, "ksd").sel(view=name)) not in ("ngram", "start"):
-        return [[readable(str(label))] for label in features["label"].values]
+    kind = feature_kind(dataset(check, "ksd").sel(view=name))
     alphabet = alphabet_of(check)
+    if kind in ("end", "ends", "skip") and are_letters(alphabet):
+        return [[readable(str(label))] for label in features["label"].values]
+    if kind == "position":
+        symbols = [spelled(ngram, alphabet) for ngram in features["symbol"].values.tolist()]
+        pairs = zip(symbols, features["label"].values, strict=True)
+        return [[f"{readable(symbol)}{str(label).removeprefix(symbol)}"] for symbol, label in pairs]
+    if kind not in ("ngram", "start"):
+        return [[" ".join(map(readable, str(label).split(" ")))] for label in features["label"].values]
     found = []
     for ngram in features["symbol"].values.tolist():
         codes = [code for code in ngram if code >= 0]

@@ -75,16 +75,22 @@ def _histogram(ax: Axes, draws: npt.NDArray[np.float64], observed: float) -> boo
     from matplotlib.ticker import MaxNLocator, NullLocator
 
     width = float(np.median(np.abs(draws)))
-    farthest = max(float(np.abs(draws).max()), abs(observed))
+    low = min(float(draws.min()), observed)
+    high = max(float(draws.max()), observed)
+    farthest = max(high, -low)
     compressed = bool(0 < _FAR * width < farthest and np.ptp(draws) > 0)
     if compressed:
         ax.set_xscale("asinh", linear_width=width)
-        ax.set_xticks(_decades(min(draws.min(), observed), max(draws.max(), observed), width, points(ax)[0]))
+        ax.set_xticks(_decades(low, high, width, points(ax)[0]))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
     else:
         ax.xaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[0] / _LABEL))))
-    bins = _compressed_bins(draws, width) if compressed else _BINS
+    bins: int | list[float] | npt.NDArray[np.float64] = _BINS
+    if compressed:
+        bins = _compressed_bins(draws, width)
+    elif np.ptp(draws) < (high - low) / _BINS:  # bins of this width could not be seen
+        bins = np.linspace(low, high, _BINS + 1)
     ax.hist(draws, bins=bins, color=BLUE, alpha=0.75, label="if the model were right")
     ax.axvline(observed, color=VERMILION, linewidth=2.5, label="observed")
     ax.set_yticks([])

@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.plots.lengths import plot_lengths
 from pyro_ksd.plots.ngrams import plot_ngrams, view_of_ngrams
 from pyro_ksd.plots.null import plot_null
 from pyro_ksd.plots.sequences import plot_sequences
 from pyro_ksd.plots.style import MIN_ROWS, new_figure
 from pyro_ksd.plots.views import plot_views
-from pyro_ksd.results.check_table import verdict
-from pyro_ksd.results.containers import dataset
-from pyro_ksd.results.view_choice import view_names, worst_first
+from pyro_ksd.results.containers import dataset, has_group
+from pyro_ksd.results.verdicts import verdict, worst_view
+from pyro_ksd.results.view_choice import feature_kind, speaking_views, view_names
 
 
 def plot_check(
@@ -31,14 +32,14 @@ def plot_check(
 
     All p-values, the worst view against its null draws, n-grams, and the sequences of the worst view. The n-grams are
     those of the worst view that has some; they are left out where none has, or where the model does not fit but they
-    are not what is wrong with it.
+    are not what is wrong with it. If the lengths are, these are drawn in their place.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param num: how many n-grams and sequences to show.
     :param figsize: width and height of the figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.figure``.
-    :returns: the axes of :func:`plot_views`, :func:`plot_null`, :func:`plot_ngrams` (if drawn) and
-        :func:`plot_sequences`.
+    :returns: the axes of :func:`plot_views`, :func:`plot_null`, :func:`plot_ngrams` or :func:`plot_lengths` (if
+        drawn) and :func:`plot_sequences`.
 
     >>> from pyro_ksd import ksd_check
     >>> from pyro_ksd.examples import random_walk
@@ -50,7 +51,7 @@ def plot_check(
     check_number("num", num, least=1)
     names = view_names(check)
     ksd = dataset(check, "ksd", "contribution", "attribution")
-    worst = worst_first(check, names)[0]
+    worst = worst_view(check, names)
     left = [0.9 + 0.32 * (len(names) + 1), 1.6]
     shown = max(MIN_ROWS, min(num, ksd.sizes["sequence"]))
     heights = [max(sum(left), 1.1 + 0.3 * num), 1.5 + 0.3 * shown]
@@ -58,21 +59,41 @@ def plot_check(
     sentence = verdict(check)
     figure.suptitle(f"{sentence[0].upper()}{sentence[1:]}", wrap=True)
     rows = figure.add_gridspec(2, 1, height_ratios=heights)
-    beside = _has_ngrams_to_show(check)
-    columns = 2 if beside else 1
+    has_ngrams = _has_ngrams_to_show(check)
+    has_lengths = not has_ngrams and _are_lengths_wrong(check)
+    columns = 2 if has_ngrams or has_lengths else 1
     grid = rows[0].subgridspec(2, columns, height_ratios=left)  # its own grid: the color bar has no place beside it
     axes = [plot_views(check, ax=figure.add_subplot(grid[0, 0]))]
     axes.extend(plot_null(check, view=worst, ax=figure.add_subplot(grid[1, 0])))
-    if beside:
+    if has_ngrams:
         axes.append(plot_ngrams(check, num=num, ax=figure.add_subplot(grid[:, 1])))
+    if has_lengths:
+        axes.append(plot_lengths(check, ax=figure.add_subplot(grid[:, 1])))
     axes.append(plot_sequences(check, view=worst, num=num, ax=figure.add_subplot(rows[1])))
     return np.array(axes, dtype=object)
 
 
 def _has_ngrams_to_show(check: Any) -> bool:
+    """Whether n-grams are wrong, or nothing is."""
     name = view_of_ngrams(check)
-    ksd = dataset(check, "ksd")
-    if name is None:
+    speaking = speaking_views(check)
+    if name is None or (_kind(check, name) == "length" and has_group(check, "ksd_length")):
         return False
-    level = float(ksd.attrs["level"])
-    return float(ksd["p_value_overall"]) > level or float(ksd["p_value"].sel(view=name)) <= level
+    return name in speaking or not _is_rejected(check)
+
+
+def _are_lengths_wrong(check: Any) -> bool:
+    """Whether lengths are wrong, and known; or the check looked at nothing else."""
+    if not has_group(check, "ksd_length"):
+        return False
+    shown = speaking_views(check) or view_names(check)
+    return any(_kind(check, name) == "length" for name in shown)
+
+
+def _is_rejected(check: Any) -> bool:
+    ksd = dataset(check, "ksd")
+    return float(ksd["p_value_overall"]) <= float(ksd.attrs["level"])
+
+
+def _kind(check: Any, name: str) -> str:
+    return feature_kind(dataset(check, "ksd").sel(view=name))

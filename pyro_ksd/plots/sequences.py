@@ -16,7 +16,8 @@ from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.plots.style import DIVERGING, MIN_ROWS, axes_for, readable, view_title
 from pyro_ksd.plots.text_fitting import fitting_texts, text_width
 from pyro_ksd.results.containers import alphabet_of, dataset
-from pyro_ksd.results.view_choice import known_view, view_names, worst_first
+from pyro_ksd.results.verdicts import worst_view
+from pyro_ksd.results.view_choice import known_view, view_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +51,7 @@ def plot_sequences(
     without symbols.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
-    :param view: the name of a view. Left out, the one with the smallest p-value.
+    :param view: the name of a view. Left out, the worst one.
     :param num: how many sequences to show.
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
@@ -62,14 +63,14 @@ def plot_sequences(
     >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
     >>> ax = plot_sequences(check, num=3)
     >>> [label.get_text() for label in ax.get_yticklabels()]  # which sequences, and their share of the statistic
-    ['1  (23.5 %)', '0  (23.1 %)', '5  (19.0 %)']
+    ['1  (24.2 %)', '0  (20.6 %)', '5  (20.6 %)']
     """
     from matplotlib.ticker import MaxNLocator
 
     check_number("num", num, least=1)
     names = view_names(check)
     observed = dataset(check, "observed_data")
-    name = worst_first(check, names)[0] if view is None else known_view(view, names)
+    name = worst_view(check, names) if view is None else known_view(view, names)
     ksd = dataset(check, "ksd", "contribution", "attribution").sel(view=name)
     shown = ksd.isel(sequence=np.argsort(-ksd["contribution"].values, kind="stable")[:num])
     observed = observed.sel(sequence=shown["sequence"])

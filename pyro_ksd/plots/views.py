@@ -45,7 +45,8 @@ def plot_views(
     >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
     >>> ax = plot_views(check)
     >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['content-1', 'content-2', 'content-3', 'start', 'length', 'all views together']
+    ['content-1', 'content-2', 'content-3', 'start', 'length', 'surprise', 'skip', 'position', 'mirror', 'repeats',
+     'all views together']
     """
     ksd = dataset(check, "ksd")
     names = view_names(check)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from pyro_ksd.results.labels import spelled
 from pyro_ksd.results.view_choice import feature_kind, speaking_views
 
 _MOST_NAMED = 3  # features that a sentence can bear
+_SURE = 3.0  # standard errors of a difference of lengths before its direction is told
+_DRAWN = 1000  # sequences that the lengths of a model are estimated from, where it can be sampled
 _SCALAR = {
     "surprise": (
         "the data are more probable than the model's own sequences",
@@ -36,6 +40,9 @@ _SCALAR = {
 
 _AS = {"start": " as first symbols", "end": " as last symbols", "ends": " as first and last symbols"}
 _AS_ONE = {"start": " as the first symbol", "end": " as the last symbol", "ends": " as the first and the last symbol"}
+
+_AT = {"start": " at the start", "end": " at the end"}
+"""Of features with several symbols."""
 
 
 def view_finding(check: Any, one: xr.Dataset) -> str:
@@ -96,6 +103,8 @@ def _named(check: Any, features: xr.Dataset, kind: str, word: str) -> str:
     subject = f"{', '.join(shown)}, ..." if rest else listed(shown)
     is_one = len(labels) == 1
     place = _AS_ONE.get(kind, "") if is_one else _AS.get(kind, "")
+    if kind in _AT and (features["symbol"].values >= 0).sum(1).max() > 1:
+        place = _AT[kind]
     return f"{subject} {'is' if is_one else 'are'} too {word}{place} under the model"
 
 
@@ -133,29 +142,74 @@ def _factors(features: xr.Dataset) -> list[str]:
 
 
 def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
-    """What is wrong with the length: said only if the means, or the spreads, of the distributions agree with it."""
+    """What is wrong with the length.
+
+    A direction is told if a feature stands out in it, and the lengths themselves differ in it by three standard errors:
+    features compare ranks, whose means may differ although those of the lengths do not. The lengths of a model that was
+    not sampled are known only as far as the data reach. Those beyond would make it more variable still, but might make
+    it shorter or longer.
+    """
     if not has_group(check, "ksd_length"):
         return ""
     lengths = dataset(check, "ksd_length")
-    length = lengths["length"].values
-    mean = {name: float(lengths[name].values @ length) for name in ("observed", "expected")}
-    spread = {name: float(np.sqrt(lengths[name].values @ (length - mean[name]) ** 2)) for name in mean}
+    is_sampled = has_group(check, "ksd_draws")
+    data = _Moments.of(lengths["observed"], dataset(check, "ksd").sizes["sequence"])
+    model = _Moments.of(lengths["expected"], _DRAWN if is_sampled else data.size)
     told = own.isel(ngram=own["p_value"].values <= level)
     signs = dict(zip(told["label"].values.tolist(), np.sign(told["mean"].values).tolist(), strict=True))
+    surplus = {
+        "length": _surplus(model.mean - data.mean, model.mean_error, data.mean_error),
+        "spread of the length": _surplus(model.variance - data.variance, model.variance_error, data.variance_error),
+        "even length": _surplus(model.even - data.even, model.even_error, replace(model, size=data.size).even_error),
+    }
+    agreed = {name: sign for name, sign in surplus.items() if sign and sign == signs.get(name)}
+    deviations = (model.variance**0.5, data.variance**0.5)
     found = []
-    if signs.get("length", 0) * (mean["expected"] - mean["observed"]) > 0:
-        word = "long" if mean["expected"] > mean["observed"] else "short"
-        found.append(f"too {word} under the model (mean {mean['expected']:.3g}, in the data {mean['observed']:.3g})")
-    if signs.get("spread of the length", 0) * (spread["expected"] - spread["observed"]) > 0:
-        word = "variable" if spread["expected"] > spread["observed"] else "regular"
-        numbers = f"standard deviation {spread['expected']:.3g}, in the data {spread['observed']:.3g}"
-        found.append(f"too {word} under the model ({numbers})")
-    if "even length" in signs:
-        word = "frequent" if signs["even length"] > 0 else "rare"
-        even = [float(lengths[name].values[::2].sum()) for name in ("expected", "observed")]
-        found.append(
-            f"even too {word}ly under the model ({even[0]:.0%}, in the data {even[1]:.0%})".replace(
-                "frequently", "often"
-            ).replace("rarely", "seldom")
-        )
-    return f"lengths are {listed(found)}" if found else "the model gets the shape of the length distribution wrong"
+    if "length" in agreed and is_sampled:
+        numbers = f" (mean {model.mean:.3g}, in the data {data.mean:.3g})"
+        found.append(f"too {'long' if agreed['length'] > 0 else 'short'} under the model{numbers}")
+    if agreed.get("spread of the length", 0) > 0 or ("spread of the length" in agreed and is_sampled):
+        word = "variable" if agreed["spread of the length"] > 0 else "regular"
+        numbers = " (standard deviation {:.3g}, in the data {:.3g})".format(*deviations) if is_sampled else ""
+        found.append(f"too {word} under the model{numbers}")
+    if "even length" in agreed:
+        word = "often" if agreed["even length"] > 0 else "seldom"
+        numbers = f" ({100 * model.even:.0f} %, in the data {100 * data.even:.0f} %)" if is_sampled else ""
+        found.append(f"even too {word} under the model{numbers}")
+    return f"lengths are {listed(found)}" if found else "the model gets the length distribution wrong"
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Some moments of a length distribution, with the standard errors of their estimates from ``size`` sequences."""
+
+    size: int
+    mean: float
+    variance: float
+    fourth: float
+    even: float
+
+    @staticmethod
+    def of(shares: xr.DataArray, size: int) -> _Moments:
+        p = shares.values
+        length = shares["length"].values
+        mean = float(p @ length)
+        variance, fourth = (float(p @ (length - mean) ** power) for power in (2, 4))
+        return _Moments(size, mean, variance, fourth, float(p @ (length % 2 == 0)))
+
+    @property
+    def mean_error(self) -> float:
+        return math.sqrt(self.variance / self.size)
+
+    @property
+    def variance_error(self) -> float:
+        return math.sqrt(max(self.fourth - self.variance**2, 0.0) / self.size)
+
+    @property
+    def even_error(self) -> float:
+        return math.sqrt(max(self.even * (1 - self.even), 0.0) / self.size)
+
+
+def _surplus(difference: float, *errors: float) -> float:
+    """The sign of a difference, 0 if it is not larger than three standard errors."""
+    return float(np.sign(difference)) if abs(difference) > _SURE * math.hypot(*errors) else 0.0

@@ -12,7 +12,7 @@ import xarray as xr
 from pyro_ksd.results.containers import dataset, has_group
 from pyro_ksd.results.findings import unnamed, view_finding
 from pyro_ksd.results.p_values import p_text
-from pyro_ksd.results.view_choice import feature_kind, view_names, worst_first
+from pyro_ksd.results.view_choice import feature_kind, speaking_views, worst_first
 
 _ARRANGEMENT = ("skip", "position", "mirror", "repeats", "composition", "ends")
 """Kinds of features that are wrong, too, where n-grams are."""
@@ -41,7 +41,9 @@ def verdict(check: Any) -> str:
     sentence = f"{_impossible(check)}the model "
     if p > level:
         return f"{sentence}may fit: the check found nothing wrong ({p_text(p)}){_too_few_draws(ksd)}{_close(ksd)}"
-    return f"{sentence}does not fit ({p_text(p)}): {'; '.join(_reasons(check))}{_share(ksd)}{_close(ksd)}"
+    share = _share(ksd)
+    reasons = [view_finding(check, ksd.sel(view=name)) for name in reason_views(check)]
+    return f"{sentence}does not fit ({p_text(p)}): {'; '.join(reasons)}{share}{_close(ksd, share)}"
 
 
 def _share(ksd: xr.Dataset) -> str:
@@ -50,22 +52,25 @@ def _share(ksd: xr.Dataset) -> str:
     return f"; at least {_percent(share)} of the sequences are not the model's" if share > 0 else ""
 
 
-def _close(ksd: xr.Dataset) -> str:
-    """Whether the misfit is larger than the tolerance, or demonstrably smaller."""
+def _close(ksd: xr.Dataset, share: str = "") -> str:
+    """Whether the misfit is larger than the tolerance, or demonstrably smaller.
+
+    :param share: what was said of the sequences that are not the model's.
+    """
     if "tolerance" not in ksd.attrs:
         return ""
     tolerance = float(ksd.attrs["tolerance"])
-    level = float(ksd.attrs["level"])
     p = float(ksd["tolerance_p_value_overall"])
-    if p <= level:
-        return f"; more than {_percent(tolerance)} of them ({p_text(p)})"
-    upper = float(ksd["discrepancy_upper"].max())
+    foreign = f"more than {_percent(tolerance)} of the sequences are not the model's"
+    if p <= float(ksd.attrs["level"]):
+        return f"; more than {_percent(tolerance)} of them ({p_text(p)})" if share else f"; {foreign} ({p_text(p)})"
+    upper = float(ksd["discrepancy_upper"].max())  # of the views that have a bound
     if upper <= tolerance:
         return f"; what the views see is demonstrably small (relative discrepancy at most {_percent(upper)})"
-    return (
-        f"; whether more than {_percent(tolerance)} of the sequences are not the model's is undecided ({p_text(p)}; "
-        f"relative discrepancy at most {_percent(upper)})"
-    )
+    known = [] if math.isnan(p) else [p_text(p)]
+    known += [] if math.isnan(upper) else [f"relative discrepancy at most {_percent(upper)}"]
+    numbers = f" ({'; '.join(known)})" if known else ""
+    return f"; whether {foreign} is undecided{numbers}"
 
 
 def _percent(share: float) -> str:
@@ -105,28 +110,34 @@ def _impossible(check: Any) -> str:
     )
 
 
-def _reasons(check: Any) -> list[str]:
-    """What the views say that reject the model.
+def reason_views(check: Any) -> list[str]:
+    """The views whose findings are the reasons of the verdict.
 
     Of views of n-grams only the worst that can name some speaks, and then no view of how sequences are arranged; of
     these, too, only the worst. Views that cannot say what is wrong are silent if others can. The probability of the
     sequences is a reason if there is no other.
     """
     ksd = dataset(check, "ksd")
-    finding = {name: view_finding(check, ksd.sel(view=name)) for name in view_names(check)}
+    finding = {name: view_finding(check, ksd.sel(view=name)) for name in speaking_views(check)}
     kinds = {name: feature_kind(ksd.sel(view=name)) for name in finding}
-    rejecting = [name for name, words in finding.items() if words]
-    naming = [name for name in rejecting if finding[name] != unnamed(ksd.sel(view=name))]
-    groups = [[name for name in rejecting if kinds[name] == "ngram"]]
-    groups.append([name for name in rejecting if kinds[name] in _ARRANGEMENT])
-    for index, group in enumerate(groups):
-        if group:
-            order = worst_first(check, [name for name in group if name in naming] or group)
-            rejecting = [name for name in rejecting if name not in group or name == order[0]]
-        if set(groups[0]) & set(naming) and index:
-            rejecting = [name for name in rejecting if name not in group]
-    if any(name in naming and kinds[name] != "surprise" for name in rejecting):
-        rejecting = [name for name in rejecting if name in naming]
-    others = [name for name in rejecting if kinds[name] != "surprise"]
-    reasons = [finding[name] for name in others or rejecting]
-    return reasons or ["all views together show it, none of them by itself"]
+    naming = [name for name, words in finding.items() if words != unnamed(ksd.sel(view=name))]
+    ngrams = _worst_naming(check, [name for name in finding if kinds[name] == "ngram"], naming)
+    arranged = _worst_naming(check, [name for name in finding if kinds[name] in _ARRANGEMENT], naming)
+    if set(ngrams) & set(naming):
+        arranged = []
+    grouped = ("ngram", *_ARRANGEMENT)
+    reasons = [name for name in finding if kinds[name] not in grouped or name in (*ngrams, *arranged)]
+    if any(name in naming and kinds[name] != "surprise" for name in reasons):
+        reasons = [name for name in reasons if name in naming]
+    return [name for name in reasons if kinds[name] != "surprise"] or reasons
+
+
+def worst_view(check: Any, names: list[str]) -> str:
+    """The worst of some views: of those that the verdict names, if it names any, else of all."""
+    reasons = reason_views(check)
+    return worst_first(check, [name for name in names if name in reasons] or names)[0]
+
+
+def _worst_naming(check: Any, names: list[str], naming: list[str]) -> list[str]:
+    """The worst of some views, if there are any; of those that can say what is wrong, if some can."""
+    return worst_first(check, [name for name in names if name in naming] or names)[:1] if names else []

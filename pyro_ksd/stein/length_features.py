@@ -16,19 +16,23 @@ The functions :math:`h` are the first Legendre polynomials of the rank :math:`u`
 they see the location, the spread and the shape), and whether the length is even. Under :math:`P` each has the mean 0
 and the variance 1.
 
-Only ratios are needed. The mean of :math:`\sum_s p(x \cdot s) / p(x)` over the sequences of length :math:`j` of a true
-model is :math:`R_j`. The Stein identity holds for every :math:`f`: an error of :math:`\hat P` costs power, not level.
+Only ratios are needed. By detailed balance, the mean rate at which sequences of length :math:`j` grow, divided by the mean
+rate at which those of length :math:`j + 1` shrink, is :math:`R_j` under a true model (Bennett, 1976). The rates are
+bounded, so that a few sequences which hardly ever stop do not carry the means. The Stein
+identity holds for every :math:`f`: an error of :math:`\hat P` costs power, not level.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import chunk_rows
 from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
 from pyro_ksd.models.base import SequenceModel, cheap_draws
+from pyro_ksd.models.impossible_sequences import find_impossible
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.operators import block_ratios
@@ -45,13 +49,18 @@ _NEGLIGIBLE = 1e-9
 
 
 def length_kernel(
-    model: SequenceModel, sequences: Sequences, tail: Neighborhood, balancing: Balancing
+    model: SequenceModel,
+    sequences: Sequences,
+    tail: Neighborhood,
+    balancing: Balancing,
+    log_joint: Tensor | None = None,
 ) -> LengthKernel | None:
     """The kernel of these features for a model.
 
     :param sequences: the data; they stand in for sequences of the model where it cannot be sampled cheaply.
     :param tail: what replaces, appends and removes the last symbol, see :attr:`pyro_ksd.edits.Neighborhood.tail`.
     :param balancing: of the operator.
+    :param log_joint: ``[N]``, the log-joints of the data, if they are known already.
     :returns: ``None`` if the edits cannot change some lengths.
 
     >>> from pyro_ksd.edits import zs
@@ -61,7 +70,7 @@ def length_kernel(
     >>> kernel.distribution.shortest, round(kernel.distribution.mean, 1)
     (1, 8.0)
     """
-    distribution = length_distribution(model, sequences, tail)
+    distribution = length_distribution(model, sequences, tail, log_joint)
     if distribution is None:
         return None
     table = smooth_features(distribution, balancing)
@@ -77,16 +86,21 @@ def length_kernel(
     return LengthKernel(feature, FEATURE_NAMES, distribution)
 
 
-def length_distribution(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> LengthDistribution | None:
+def length_distribution(
+    model: SequenceModel, sequences: Sequences, tail: Neighborhood, log_joint: Tensor | None = None
+) -> LengthDistribution | None:
     """The length distribution of a model, estimated from its ratios at sequences of its own.
 
     :param sequences: the data; they stand in for sequences of the model where it cannot be sampled cheaply.
     :param tail: what replaces, appends and removes the last symbol.
+    :param log_joint: ``[N]``, the log-joints of the data, if they are known already.
     :returns: ``None`` if the edits cannot change some lengths; lengths with negligible probabilities at both ends are
         left out.
     """
     drawn = cheap_draws(model, _DRAWN, sequences, torch.Generator().manual_seed(0))
-    sequences = sequences if drawn is None else drawn
+    sequences = sequences[find_impossible(model, sequences, log_joint).others] if drawn is None else drawn
+    if not len(sequences):
+        return None
     up, down = _ratios(model, sequences, tail)
     return _distribution(sequences.lengths, up, down)
 
@@ -114,15 +128,15 @@ def _distribution(lengths: Tensor, up: Tensor, down: Tensor) -> LengthDistributi
     """The length distribution from the log-ratios at sequences of these lengths, ``[N]`` each."""
     first = int(lengths.min())
     last = int(lengths.max())
-    log_ratio = torch.stack([_mean_ratio(lengths, up, length) for length in range(first, last + 1)])
-    gap = (log_ratio[:-1] == -torch.inf).nonzero()
-    if len(gap) or (first == last and log_ratio[-1] == -torch.inf):
+    steps = [_log_step(lengths, up, down, length) for length in range(first, last)]
+    beyond = _log_mean(lengths, up, last)
+    if -torch.inf in steps or (first == last and beyond == -torch.inf):
         return None  # no edit of one symbol leads from some lengths to longer ones
     share = _UNSEEN / len(lengths)
-    inside = torch.cat([log_ratio.new_zeros(1), log_ratio[:-1].cumsum(0)])
+    inside = torch.stack([up.new_zeros(()), *steps]).cumsum(0)
     inside = inside - inside.logsumexp(0)
-    above = _extrapolated(inside[-1], log_ratio[-1], 10 * last + 100, share, least=int(first == last))
-    below = _extrapolated(inside[0], _mean_ratio(lengths, down, first), first, share).flip(0)
+    above = _extrapolated(inside[-1], beyond, 10 * last + 100, share, least=int(first == last))
+    below = _extrapolated(inside[0], _log_mean(lengths, down, first), first, share).flip(0)
     log_p = torch.cat([below, inside, above])
     probability = (log_p - log_p.logsumexp(0)).exp()
     known = (probability > _NEGLIGIBLE).nonzero()[:, 0]
@@ -133,17 +147,26 @@ def _distribution(lengths: Tensor, up: Tensor, down: Tensor) -> LengthDistributi
     return LengthDistribution(first - len(below) + begin, probability / probability.sum())
 
 
-def _mean_ratio(lengths: Tensor, log_ratio: Tensor, length: int) -> Tensor:
-    """The log of the mean ratio at sequences of this length, or of the nearest ones if there are few of them."""
+def _log_step(lengths: Tensor, up: Tensor, down: Tensor, length: int) -> Tensor:
+    """The estimated log-ratio of the probabilities of the next length and of this one."""
+    shrink = _log_mean(lengths, logsigmoid(down), length + 1)
+    return shrink if shrink == -torch.inf else _log_mean(lengths, logsigmoid(up), length) - shrink
+
+
+def _log_mean(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
+    """The log of the mean at sequences of this length, or of the nearest ones if there are few of them.
+
+    :param logs: ``[N]``, the logs of what is averaged.
+    """
     distance = (lengths - length).abs()
     here = distance == 0
-    possible = log_ratio > -torch.inf
+    possible = logs > -torch.inf
     if not possible.any() or (here.any() and not (here & possible).any()):
-        return log_ratio.new_full((), -torch.inf)
+        return logs.new_full((), -torch.inf)
     if int(here.sum()) < _ENOUGH:
         nearest = distance[possible].sort().values[:_NEAREST][-1]
         here = possible & (distance <= nearest)
-    return log_ratio[here].logsumexp(0) - here.sum().log()
+    return logs[here].logsumexp(0) - here.sum().double().log()
 
 
 def _extrapolated(log_p: Tensor, step: Tensor, most: int, share: float, least: int = 0) -> Tensor:

@@ -111,15 +111,17 @@ def test_impossible_sequences_say_nothing_of_the_length() -> None:
             return super().log_ratio(sequences, edits)
 
     model = NoZeros(walk())
-    possible = model.log_joint(DATA) > -torch.inf
+    log_joint = model.log_joint(DATA)
+    possible = log_joint > -torch.inf
     assert 2 < int(possible.sum()) < len(DATA)
-    [view] = chosen_views("length", None, None, [model], DATA, possible=possible)
+    [view] = chosen_views("length", None, None, [model], DATA, log_joint=log_joint)
     [alone] = chosen_views("length", None, None, [model], DATA[possible])
     lengths = Sequences.of([[1] * length for length in range(1, 20)], 5)
     np.testing.assert_array_equal(view.kernel.gram(lengths, lengths), alone.kernel.gram(lengths, lengths))
-    [none] = chosen_views("length", None, None, [model], DATA, possible=torch.zeros(len(DATA), dtype=torch.bool))
-    assert isinstance(none.kernel, LengthKernel)
-    assert none.kernel.distribution is None
+    none = torch.full_like(log_joint, -torch.inf)
+    [unknown] = chosen_views("length", None, None, [model], DATA, log_joint=none)
+    assert isinstance(unknown.kernel, LengthKernel)
+    assert unknown.kernel.distribution is None
 
 
 class Suited(Unsampled):

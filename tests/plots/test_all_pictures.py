@@ -16,9 +16,9 @@ import xarray as xr
 from pictures import assert_nothing_overlaps, labels, words
 from synthetic import PHONEMES, made_up_check, misfit, only
 
-from pyro_ksd.plots import plot_check, plot_gram, plot_ngrams, plot_null, plot_sequences, plot_views
+from pyro_ksd.plots import plot_check, plot_gram, plot_lengths, plot_ngrams, plot_null, plot_sequences, plot_views
 
-ONE_AXES: list[Callable[..., Any]] = [plot_views, plot_null, plot_ngrams, plot_sequences, plot_gram]
+ONE_AXES: list[Callable[..., Any]] = [plot_views, plot_null, plot_ngrams, plot_sequences, plot_gram, plot_lengths]
 
 
 @pytest.mark.parametrize("plot", ONE_AXES, ids=lambda plot: plot.__name__)
@@ -71,7 +71,9 @@ def test_inference_data_gives_the_same_pictures() -> None:
     check = misfit(made_up_check(impossible=1))
     other = arviz.from_datatree(check)
     for one_ax, other_ax in zip(
-        [*plot_check(check), plot_gram(check)], [*plot_check(other), plot_gram(other)], strict=True
+        [*plot_check(check), plot_gram(check), plot_lengths(check)],
+        [*plot_check(other), plot_gram(other), plot_lengths(other)],
+        strict=True,
     ):
         assert (labels(one_ax), words(one_ax)) == (labels(other_ax), words(other_ax))
 

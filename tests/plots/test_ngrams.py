@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from pictures import BLUE, VERMILION, assert_nothing_overlaps, labels, words
-from synthetic import PHONEMES, changed, made_up_check, only
+from synthetic import KINDS, LENGTH_FEATURES, MEANINGS, PHONEMES, changed, made_up_check, only
 
 from pyro_ksd.plots import plot_ngrams
 
@@ -30,7 +30,7 @@ def test_ngrams_are_those_with_the_smallest_p_values() -> None:
         assert bool(bar.get_hatch()) == (p > 0.05)
     left, right = ax.get_xlim()
     assert left == -right
-    assert ax.get_xlabel().startswith("← too rarely    the model makes it    too often →\n")
+    assert ax.get_xlabel().startswith("← too rare    under the model    too frequent →\n")
     assert ax.get_title(loc="left") == "content-2, p = 0.002\npairs of neighbors"
 
 
@@ -50,14 +50,54 @@ def test_ngrams_with_equal_p_values_are_sorted_by_their_scores() -> None:
     ],
 )
 def test_ngrams_of_the_worst_view_other_than_length(p_value: list[float], statistic: list[float], worst: str) -> None:
-    check = changed(made_up_check(), "ksd", p_value=p_value, statistic=statistic)
+    check = changed(made_up_check(p_value_overall=0.3), "ksd", p_value=p_value, statistic=statistic)
     assert plot_ngrams(check).get_title(loc="left").startswith(worst)
 
 
-def test_ngrams_says_short_and_long_of_the_length() -> None:
+@pytest.mark.parametrize("view", [name for name in MEANINGS if KINDS[name]])
+def test_ngrams_says_small_and_large_of_what_is_no_count(view: str) -> None:
+    counted = KINDS[view] in ("ngram", "start", "end", "ends", "skip", "position")
+    few, many = ("rare", "frequent") if counted else ("small", "large")
+    ax = plot_ngrams(made_up_check(views=list(MEANINGS)), view=view)
+    assert ax.get_xlabel().startswith(f"← too {few}    under the model    too {many} →\n")
+
+
+def test_ngrams_of_the_length_are_its_features() -> None:
     for ax in (plot_ngrams(made_up_check(), view="length"), plot_ngrams(only(made_up_check(), "length"))):
-        assert ax.get_xlabel().startswith("← too short    the model makes sequences    too long →\n")
-        assert labels(ax) == ["length"]
+        assert set(labels(ax)) == set(LENGTH_FEATURES)
+
+
+def test_ngrams_are_those_that_the_verdict_names() -> None:
+    # The start has the smallest p-value of those with n-grams, but not for its weight.
+    check = changed(made_up_check(), "ksd", p_value=[0.02, 0.5, 0.5, 0.01, 0.3], weight=[1.0, 0.1, 0.1, 0.1, 0.1])
+    assert plot_ngrams(check).get_title(loc="left").startswith("content-1")
+    check = changed(check, "ksd", p_value_overall=0.06)  # then none speaks
+    assert plot_ngrams(check).get_title(loc="left").startswith("start")
+
+
+@pytest.mark.parametrize(
+    ("view", "symbols", "label", "code", "shown"),
+    [
+        ("skip", "a b", " _b", (1, 2), "␣_b"),
+        ("skip", ["AH", "B", "K"], "AH __ B", (0, 1), "AH __ B"),
+        ("ends", "a b", "^a... $", (0, 1), "^a...␣$"),
+        ("end", "a b", " $", (1,), "␣$"),
+        ("position", "a b", "  at position 2 of 6", (1,), "␣ at position 2 of 6"),
+        ("position", ["A B", "C"], "A B at position 2 of 6", (0,), "A␣B at position 2 of 6"),
+        ("mirror", "a b", "mirrored symbols", (), "mirrored symbols"),
+        ("rests", "a b", "rests\n1", (), "rests\\n1"),
+    ],
+)
+def test_labels_of_all_kinds_can_be_read(
+    view: str, symbols: str | list[str], label: str, code: tuple[int, ...], shown: str
+) -> None:
+    check = made_up_check(list(symbols), views=list(MEANINGS))
+    ngrams = check["ksd_ngram"].to_dataset()
+    spelled, codes = ngrams["label"].values.copy(), ngrams["symbol"].values.copy()
+    own = ngrams["view_name"].values == view
+    spelled[own] = label
+    codes[own] = [*code, *[-1] * (3 - len(code))]
+    assert labels(plot_ngrams(changed(check, "ksd_ngram", label=spelled, symbol=codes), view=view)) == [shown]
 
 
 def test_ngrams_shows_symbols_that_are_invisible_or_look_like_mathematics() -> None:

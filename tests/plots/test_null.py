@@ -30,7 +30,7 @@ def test_null_of_chosen_views() -> None:
     check = made_up_check()
     assert [ax.get_ylabel() for ax in plot_null(check, view="start")] == ["start\np = 1.000"]
     chosen = plot_null(check, view=["length", "content-2"])
-    assert [ax.get_ylabel() for ax in chosen] == ["length\np = 0.030", "content-2\np = 0.002"]
+    assert [ax.get_ylabel() for ax in chosen] == ["length\np = 0.008", "content-2\np = 0.002"]
 
 
 @pytest.mark.parametrize("far", ["observed", "null draws", "both"])
@@ -57,6 +57,19 @@ def test_null_draws_without_spread() -> None:
     check = only(made_up_check(), "content-2")
     (ax,) = plot_null(changed(check, "ksd_null", ksd=np.ones((1, 200, 1))))
     assert sum(bar.get_height() for bar in ax.patches) == 200
+
+
+@pytest.mark.parametrize("observed", [-3.0, 5.0])
+def test_null_draws_that_are_almost_all_equal_can_be_seen(observed: float) -> None:
+    check = changed(made_up_check(views=["repeats"]), "ksd", statistic=[observed])
+    draws = np.zeros((1, 200, 1))
+    draws[0, :3] = [[-1e-9], [1e-9], [2e-9]]
+    (ax,) = plot_null(changed(check, "ksd_null", ksd=draws))
+    assert ax.get_xscale() == "linear"
+    left, right = ax.get_xlim()
+    drawn = [bar for bar in ax.patches if bar.get_height()]
+    assert sum(bar.get_height() for bar in drawn) == 200
+    assert all(bar.get_width() > 0.02 * (right - left) for bar in drawn)
 
 
 def test_null_takes_as_many_axes_as_views() -> None:

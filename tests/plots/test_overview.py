@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import xarray as xr
 from pictures import assert_nothing_overlaps, labels
-from synthetic import PHONEMES, VIEWS, changed, made_up_check, misfit, only
+from synthetic import MEANINGS, PHONEMES, TEN_VIEWS, VIEWS, changed, made_up_check, misfit, only
 
 from pyro_ksd.plots import plot_check, plot_ngrams
-from pyro_ksd.results.verdicts import verdict
-from pyro_ksd.results.view_choice import worst_first
+from pyro_ksd.results.verdicts import verdict, worst_view
 
 
 def all_ones(check: xr.DataTree) -> xr.DataTree:
@@ -29,6 +28,8 @@ CHECKS: dict[str, Callable[[], xr.DataTree]] = {
     "5000 sequences": lambda: misfit(made_up_check(num_sequences=5000, gram=False)),
     "one view": lambda: only(made_up_check(), "content-2"),
     "only the length": lambda: only(made_up_check(), "length"),
+    "ten views": lambda: misfit(made_up_check(views=TEN_VIEWS)),
+    "all views": lambda: misfit(made_up_check(PHONEMES, views=list(MEANINGS))),
 }
 
 
@@ -37,9 +38,12 @@ def test_check_on_one_page(name: str) -> None:
     check = CHECKS[name]()
     views, null, ngrams, sequences = plot_check(check)
     assert labels(views)[-1] == "all views together"
-    worst = worst_first(check, [str(view) for view in check["ksd"]["view"].values])[0]
+    worst = worst_view(check, [str(view) for view in check["ksd"]["view"].values])
     assert null.get_ylabel().startswith(f"{worst}\n")
-    assert 1 <= len(ngrams.patches) <= 8
+    if ngrams.get_xlabel() == "length":
+        assert worst == "length"
+    else:
+        assert 1 <= len(ngrams.patches) <= 8
     assert sequences.get_title(loc="left").startswith(worst)
     assert len(labels(sequences)) == min(8, check["ksd"].sizes["sequence"])
     assert views.figure.get_suptitle().lower() == verdict(check).lower()
@@ -47,21 +51,61 @@ def test_check_on_one_page(name: str) -> None:
     assert_nothing_overlaps(views.figure)
 
 
-@pytest.mark.parametrize(("overall", "of_pairs", "drawn"), [(0.01, 0.01, 4), (0.01, 0.3, 3), (0.3, 0.3, 4)])
-def test_check_shows_ngrams_unless_something_else_is_wrong(overall: float, of_pairs: float, drawn: int) -> None:
-    p_values = {"content-1": 0.6, "content-2": of_pairs, "content-3": 0.5, "start": 0.7, "length": 0.002}
-    check = misfit(made_up_check())
+@pytest.mark.parametrize(
+    ("overall", "of_pairs", "of_length", "shown"),
+    [
+        (0.01, 0.003, 0.002, "ngrams"),
+        (0.01, 0.003, 0.3, "ngrams"),
+        (0.01, 0.01, 0.002, "length"),  # pairs do not reject the model with the weight that they have
+        (0.01, 0.3, 0.002, "length"),
+        (0.3, 0.3, 0.002, "ngrams"),
+        (0.01, 0.3, 0.3, "none"),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_check_shows_ngrams_unless_something_else_is_wrong(
+    overall: float, of_pairs: float, of_length: float, shown: str, known: bool
+) -> None:
+    views = [*VIEWS, "Hamming"]
+    p_values = {"content-2": of_pairs, "length": of_length, "Hamming": 0.005}
     check = changed(
-        check, "ksd", p_value=np.array([p_values[view] for view in VIEWS]), p_value_overall=np.array(overall)
+        misfit(made_up_check(views=views)),
+        "ksd",
+        p_value=np.array([p_values.get(view, 0.7) for view in views]),
+        p_value_overall=np.array(overall),
     )
+    if not known:
+        del check["ksd_length"]
     axes = plot_check(check)
-    assert len(axes) == drawn
+    below = [ax.get_xlabel().split("\n")[0] for ax in axes]
+    assert ("← too rare    under the model    too frequent →" in below) == (shown == "ngrams")
+    assert ("length" in below) == (shown == "length" and known)
+    assert len(axes) == (4 if shown == "ngrams" or (shown == "length" and known) else 3)
     assert_nothing_overlaps(axes[0].figure)
+
+
+def test_the_page_is_about_what_the_verdict_names() -> None:
+    check = made_up_check(views=TEN_VIEWS)
+    p_values = {"content-2": 0.002, "surprise": 0.002, "repeats": 0.002}
+    check = changed(check, "ksd", p_value=[p_values.get(view, 0.7) for view in TEN_VIEWS], statistic=np.ones(10))
+    null = check["ksd_null"]["ksd"].values * (np.array(TEN_VIEWS) != "repeats")  # its null draws do not vary
+    check = changed(check, "ksd_null", ksd=null)
+    features = check["ksd_ngram"].to_dataset()
+    check = changed(check, "ksd_ngram", p_value=np.where(features["view_name"].values == "content-2", 0.001, 1))
+    told = verdict(check)
+    assert "too rare" in told
+    assert "runs" not in told
+    _, null_axes, ngrams, sequences = plot_check(check)
+    assert null_axes.get_ylabel().startswith("content-2\n")
+    assert ngrams.get_title(loc="left").startswith("content-2,")
+    assert sequences.get_title(loc="left").startswith("content-2,")
 
 
 def test_check_without_features() -> None:
     check = made_up_check()
     check["ksd_ngram"] = xr.DataTree(check["ksd_ngram"].to_dataset().isel(ngram=slice(0)))
+    assert [ax.get_xlabel() for ax in plot_check(check)].count("length") == 1
+    del check["ksd_length"]
     assert len(plot_check(check)) == 3
     with pytest.raises(ValueError, match="expected a check with a view that has features such as n-grams, found none"):
         plot_ngrams(check)

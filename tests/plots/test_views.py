@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from matplotlib.colors import to_hex
 from pictures import BLUE, VERMILION, labels, line, words
-from synthetic import MEANINGS, VIEWS, made_up_check
+from synthetic import MEANINGS, TEN_VIEWS, VIEWS, made_up_check
 
 from pyro_ksd.plots import plot_views
 
@@ -14,7 +14,7 @@ def test_views_shows_every_p_value_with_its_level_and_resolution() -> None:
     ax = plot_views(made_up_check())
     assert labels(ax) == [*VIEWS, "all views together"]
     rejects, others = line(ax, "against the model"), line(ax, "nothing found")
-    assert dict(zip(rejects.get_ydata(), rejects.get_xdata(), strict=True)) == {1: 0.002, 4: 0.03, 5: 0.004}
+    assert dict(zip(rejects.get_ydata(), rejects.get_xdata(), strict=True)) == {1: 0.002, 4: 0.008, 5: 0.004}
     assert dict(zip(others.get_ydata(), others.get_xdata(), strict=True)) == {0: 0.43, 2: 0.08, 3: 1.0}
     assert rejects.get_marker() != others.get_marker()
     assert (to_hex(rejects.get_color()), to_hex(others.get_color())) == (VERMILION, BLUE)
@@ -22,9 +22,10 @@ def test_views_shows_every_p_value_with_its_level_and_resolution() -> None:
     assert set(line(ax, "smallest possible p = 0.005").get_xdata()) == {1 / 201}
     assert ax.get_xscale() == "log"
     assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the overall p-value comes last
-    assert words(ax)[:6] == ["p = 0.430", "p = 0.002", "p = 0.080", "p = 1.000", "p = 0.030", "p = 0.004"]
+    assert words(ax)[:6] == ["p = 0.430", "p = 0.002", "p = 0.080", "p = 1.000", "p = 0.008", "p = 0.004"]
 
 
 def test_views_writes_the_meanings_if_there_is_room() -> None:
-    assert words(plot_views(made_up_check()))[6:] == list(MEANINGS.values())
+    assert words(plot_views(made_up_check()))[6:] == [MEANINGS[name] for name in VIEWS]
+    assert words(plot_views(made_up_check(views=TEN_VIEWS)))[11:] == [MEANINGS[name] for name in TEN_VIEWS]
     assert len(words(plot_views(made_up_check(), figsize=(4, 4)))) == 6

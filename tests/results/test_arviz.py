@@ -57,9 +57,18 @@ def texts(figure: Any) -> str:
 
 @old
 def test_null_draws_and_the_observed_value_by_plot_posterior(check: xr.DataTree, observed: dict[str, float]) -> None:
-    values = [{"view": view, "ref_val": value} for view, value in observed.items()]
-    axes = az.plot_posterior(to_inference_data(check), group="ksd_null", var_names="ksd", ref_val={"ksd": values})
-    for ax, (view, value) in zip(axes.ravel(), observed.items(), strict=False):
+    spread = check["ksd_null"]["ksd"].std(("chain", "draw"))
+    varying = {view: value for view, value in observed.items() if spread.sel(view=view) > 0}  # ArviZ warns of others
+    assert len(varying) >= 5
+    values = [{"view": view, "ref_val": value} for view, value in varying.items()]
+    axes = az.plot_posterior(
+        to_inference_data(check),
+        group="ksd_null",
+        var_names="ksd",
+        coords={"view": list(varying)},
+        ref_val={"ksd": values},
+    )
+    for ax, (view, value) in zip(axes.ravel(), varying.items(), strict=False):
         assert ax.get_title() == f"ksd\n{view}"
         assert value in lines_at(ax)
 

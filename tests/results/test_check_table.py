@@ -19,7 +19,11 @@ def test_summary_has_a_row_for_each_view_and_one_for_all() -> None:
     assert table.loc["overall", "p_value"] == 0.004
     assert table.loc["start", "looks at"] == "the first symbol"
     assert table.loc["start", "finding"] == ""  # it does not reject
-    assert table.loc["length", "finding"].startswith("it makes sequences too ")
+    assert table.loc["length", "finding"] == "the model gets the length distribution wrong"
+    assert table.loc["content-2", "finding"].startswith("'")
+    assert table["finding"].tolist()[-1] == "the model does not fit"
+    accepted = summary(made_up_check(p_value_overall=0.2))
+    assert accepted["finding"].tolist() == [*[""] * 5, "nothing wrong was found"]
 
 
 def test_summary_prints_every_word_and_the_verdict() -> None:
@@ -27,15 +31,15 @@ def test_summary_prints_every_word_and_the_verdict() -> None:
     for shown in (repr(table), str(table)):
         lines = shown.splitlines()
         assert lines[0].split() == ["statistic", "p_value", "looks", "at", "finding"]
-        assert lines[2].endswith("it makes 'aa' too rarely")
+        assert lines[2].endswith("'aa' is too rare under the model")
         assert lines[-1] == (
-            "The model does not fit (p = 0.004): it makes 'aa' too rarely. (p-values from 200 draws of the parametric "
-            "bootstrap)"
+            "The model does not fit (p = 0.004): 'aa' is too rare under the model. (p-values from 200 draws of the "
+            "parametric bootstrap)"
         )
         assert "NaN" not in shown
         assert not any(line.endswith(" ") for line in lines)
     html = table._repr_html_()
-    assert "it makes &#x27;aa&#x27; too rarely. (p-values" in html
+    assert "&#x27;aa&#x27; is too rare under the model. (p-values" in html
     assert "<table" in html
 
 

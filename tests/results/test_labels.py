@@ -49,30 +49,63 @@ def test_letters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "codes", "ngrams", "symbols", "labels"),
+    ("kind", "name", "ngram", "symbols", "label"),
     [
-        ("ngram", "", [5, 0], [[1, 2], [0, -1]], "abc", ["bc", "a"]),
-        ("ngram", "", [5], [[1, 2]], WORDS, ["B K K"]),
-        ("ngram", "", [5], [[0, 1]], ["$", "^"], ["$^"]),
-        ("start", "", [0, 3], [[0], [3]], "abc", ["^a", "^$"]),
-        ("start", "", [1], [[0, 3]], "abc", ["^a$"]),
-        ("start", "", [1], [[0, 1]], WORDS, ["^AH B"]),
-        ("start", "", [0, 1], [[0], [1]], ["^", "$"], ["^^", "^$"]),
-        ("length", "length", [0], [[]], "abc", ["length"]),
-        ("length", "length", [0, 2], [[], []], "abc", ["length, feature 0", "length, feature 2"]),
-        ("feature", "rests", [0], [[]], "abc", ["rests"]),
-        ("feature", "rests", [0, 7], [[], []], "abc", ["rests 0", "rests 7"]),
+        ("ngram", "", [1, 2], "abc", "bc"),
+        ("ngram", "", [0, -1], "abc", "a"),
+        ("ngram", "", [1, 2], WORDS, "B K K"),
+        ("ngram", "", [0, 1], ["$", "^"], "$^"),
+        ("start", "", [0], "abc", "^a"),
+        ("start", "", [3], "abc", "^$"),
+        ("start", "", [0, 3], "abc", "^a$"),
+        ("start", "", [0, 1], WORDS, "^AH B"),
+        ("start", "", [0], ["^", "$"], "^^"),
+        ("start", "", [1], ["^", "$"], "^$"),
+        ("end", "", [1], "abc", "b$"),
+        ("end", "", [0, 1], "abc", "ab$"),
+        ("end", "", [3], "abc", "^$"),  # nothing ends there
+        ("end", "", [3, 1], "abc", "^b$"),  # it is the whole sequence
+        ("end", "", [3, 3], "abc", "^$"),
+        ("end", "", [0, 1], WORDS, "AH B$"),
+        ("end", "", [4, 1], WORDS, "^B$"),
+        ("end", "", [3], WORDS, "$$"),  # a symbol of that name
+        ("ends", "", [0, 1], "abc", "^a...b$"),
+        ("ends", "", [2, 2], "abc", "^c...c$"),
+        ("ends", "", [3, 3], "abc", "^$"),
+        ("ends", "", [0, 2], WORDS, "^AH...K K$"),
+        ("skip", "_", [0, 1], "abc", "a_b"),
+        ("skip", "__", [2, 0], "abc", "c__a"),
+        ("skip", "", [2, 0], "abc", "ca"),  # neighbors
+        ("skip", "_", [0, 1], WORDS, "AH _ B"),
+        ("skip", "__", [2, 3], WORDS, "K K __ $"),
+        ("skip", "", [0, 1], WORDS, "AH B"),
+        ("position", "position 2 of 3", [0], "abc", "a at position 2 of 3"),
+        ("position", "position 1 of 6", [2], WORDS, "K K at position 1 of 6"),
+        ("length", "length", [], "abc", "length"),
+        ("length", "spread of the length", [], "abc", "spread of the length"),
+        ("surprise", "log-probability", [], "abc", "log-probability"),
+        ("mirror", "mirrored symbols", [], "abc", "mirrored symbols"),
+        ("repeats", "runs of 4 equal symbols", [], "abc", "runs of 4 equal symbols"),
+        ("composition", "unevenness", [], "abc", "unevenness"),
+        ("feature", "rests 7", [], "abc", "rests 7"),
     ],
 )
 def test_features_of_every_kind_have_labels(
-    kind: str, name: str, codes: list[int], ngrams: list[list[int]], symbols: Sequence[str], labels: list[str]
+    kind: str, name: str, ngram: list[int], symbols: Sequence[str], label: str
 ) -> None:
-    assert feature_labels(kind, name, codes, ngrams, symbols) == labels
+    assert feature_labels(kind, [name], [ngram], symbols) == [label]
+    assert feature_labels(kind, [name, name], [ngram, ngram], symbols) == [label, label]
 
 
 def test_no_features_have_no_labels() -> None:
-    for kind in ("ngram", "start", "length", "feature"):
-        assert feature_labels(kind, "rests", [], [], "abc") == []
+    for kind in ("ngram", "start", "end", "ends", "skip", "position", "length", "feature"):
+        assert feature_labels(kind, [], [], "abc") == []
+
+
+def test_every_feature_belongs_to_its_own_name_and_symbols() -> None:
+    assert feature_labels("skip", ["_", "__"], [[0, 1], [1, 0]], "ab") == ["a_b", "b__a"]
+    with pytest.raises(ValueError, match="zip"):
+        feature_labels("ngram", [""], [[0], [1]], "ab")
 
 
 @pytest.mark.parametrize(

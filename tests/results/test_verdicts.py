@@ -3,11 +3,51 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
-from synthetic import VIEWS, check_with, made_up_check
+import xarray as xr
+from synthetic import TEN_VIEWS, VIEWS, changed, check_with, made_up_check
 
 from pyro_ksd.results.check_table import summary
-from pyro_ksd.results.verdicts import listed, verdict, view_finding
+from pyro_ksd.results.verdicts import reason_views, verdict, worst_view
+
+NO_FIT = "the model does not fit (p = 0.004): "
+FEATURES = {
+    "content-1": ("a", "'a' is too rare under the model"),
+    "content-2": ("aa", "'aa' is too rare under the model"),
+    "content-3": ("aaa", "'aaa' is too rare under the model"),
+    "start": ("^a", "'a' is too rare as the first symbol under the model"),
+    "surprise": ("log-probability", "the data are more probable than the model's own sequences"),
+    "skip": ("a_b", "'a_b' is too rare under the model"),
+    "position": ("a at position 1 of 6", "'a at position 1 of 6' is too rare under the model"),
+    "mirror": ("mirrored symbols", "too few symbols equal their mirror image under the model"),
+    "repeats": ("runs of 4 equal symbols", "long runs of one symbol are too rare under the model"),
+    "composition": ("unevenness", "sequences that keep to few symbols are too rare under the model"),
+    "end": ("a$", "'a$' is too rare as the last symbol under the model"),
+    "ends": ("^a...b$", "'^a...b$' is too rare as the first and the last symbol under the model"),
+    "rests": ("rests", "'rests' is too small under the model"),
+}
+UNNAMED = {
+    "content-1": "the model gets single symbols wrong (no single one stands out)",
+    "content-2": "the model gets pairs of neighbors wrong (no single one stands out)",
+    "content-3": "the model gets runs of 3 symbols wrong (no single one stands out)",
+    "skip": "the model gets pairs of symbols at distance 2 or 3 wrong (no single one stands out)",
+    "start": "the model gets the first symbol wrong",
+    "Hamming": "the model gets whole sequences wrong",
+    "length": "the model gets the length wrong",
+}
+
+
+def rejecting(p_values: dict[str, float], unnamed: tuple[str, ...] = ()) -> xr.DataTree:
+    """A check of views that reject, each with one feature that stands out, unless it is to be unnamed."""
+    rows = [(view, label, -4.0, 0.9 if view in unnamed else 0.001) for view, (label, _) in FEATURES.items()]
+    return check_with([row for row in rows if row[0] in (*VIEWS, *p_values)], p_values)
+
+
+def told(*views: str) -> str:
+    return NO_FIT + "; ".join(FEATURES[view][1] for view in views)
 
 
 @pytest.mark.parametrize(
@@ -15,44 +55,180 @@ from pyro_ksd.results.verdicts import listed, verdict, view_finding
     [
         ([("content-1", "a", 1.0, 0.9)], {}, 0.43, "the model may fit: the check found nothing wrong (p = 0.430)"),
         (
-            [("content-2", "aa", -4.0, 0.002), ("content-2", "ab", 3.0, 0.01), ("length", "length", -3.0, 0.01)],
-            {"content-2": 0.002, "length": 0.01},
+            [("content-2", "aa", -4.0, 0.002), ("content-2", "ab", 3.0, 0.01), ("start", "^c", -3.0, 0.01)],
+            {"content-2": 0.002, "start": 0.01},
             0.002,
-            "the model does not fit (p = 0.002): it makes 'aa' too rarely and 'ab' too often; it makes sequences too "
-            "short",
+            "the model does not fit (p = 0.002): 'aa' is too rare under the model and 'ab' is too frequent under the "
+            "model; 'c' is too rare as the first symbol under the model",
         ),
         (
-            [("length", "length", 3.0, 0.01), ("start", "^a", -4.0, 0.002), ("start", "^b", -3.0, 0.02)],
-            {"start": 0.002, "length": 0.01},
+            [("start", "^a", -4.0, 0.002), ("start", "^b", -3.0, 0.02)],
+            {"start": 0.002},
             0.0001,
-            "the model does not fit (p = 0.0001): it starts with 'a' and 'b' too rarely; it makes sequences too long",
+            "the model does not fit (p = 0.0001): 'a' and 'b' are too rare as first symbols under the model",
         ),
         (  # the strongest first, three at most
             [("content-1", label, -z, 0.05 / z) for label, z in zip("abcde", (2.0, 5.0, 3.0, 4.0, 1.5), strict=True)],
             {"content-1": 0.01},
             0.01,
-            "the model does not fit (p = 0.010): it makes 'b', 'd', 'c', ... too rarely",
+            "the model does not fit (p = 0.010): 'b', 'd', 'c', ... are too rare under the model",
         ),
         (  # no feature stands out
             [("content-2", "aa", -4.0, 0.4)],
             {"content-2": 0.01},
             0.03,
-            "the model does not fit (p = 0.030): it gets pairs of neighbors wrong (no single one stands out)",
+            "the model does not fit (p = 0.030): the model gets pairs of neighbors wrong (no single one stands out)",
         ),
         (  # of n-gram views the worst one speaks, unless it can name nothing
             [("content-1", "a", 3.0, 0.04), ("content-2", "aa", -4.0, 0.01), ("content-3", "aaa", -4.0, 0.3)],
-            {"content-1": 0.03, "content-2": 0.002, "content-3": 0.001},
+            {"content-1": 0.003, "content-2": 0.002, "content-3": 0.001},
             0.005,
-            "the model does not fit (p = 0.005): it makes 'aa' too rarely",
+            "the model does not fit (p = 0.005): 'aa' is too rare under the model",
         ),
     ],
 )
-def test_verdict(
-    features: list[tuple[str, str, float, float]], p_values: dict[str, float], overall: float, sentence: str
-) -> None:
+def test_verdict(features: list[tuple[Any, ...]], p_values: dict[str, float], overall: float, sentence: str) -> None:
     check = check_with(features, p_values, overall)
     assert verdict(check) == sentence
     assert summary(check).attrs["verdict"] == sentence
+
+
+@pytest.mark.parametrize(
+    ("p_values", "unnamed", "sentence"),
+    [
+        # Of n-grams only the worst that can name some.
+        ({"content-1": 0.002, "content-2": 0.001, "content-3": 0.003}, (), told("content-2")),
+        ({"content-1": 0.002, "content-2": 0.001, "content-3": 0.003}, ("content-2",), told("content-1")),
+        (
+            {"content-1": 0.002, "content-2": 0.001},
+            ("content-1", "content-2"),
+            NO_FIT + UNNAMED["content-2"],
+        ),
+        # Of arrangements, too, and none where n-grams are named.
+        ({"skip": 0.0002, "mirror": 0.0001, "repeats": 0.0003}, (), told("mirror")),
+        ({"skip": 0.0001, "mirror": 0.0002}, ("skip",), told("mirror")),
+        ({"content-2": 0.001, "skip": 0.0001, "mirror": 0.0001}, (), told("content-2")),
+        ({"content-2": 0.001, "skip": 0.0001}, ("content-2",), told("skip")),
+        ({"content-2": 0.001, "position": 0.0001}, ("content-2",), told("position")),
+        ({"content-2": 0.001, "composition": 0.0001}, (), told("content-2")),
+        ({"content-2": 0.001, "ends": 0.0001}, (), told("content-2")),
+        ({"composition": 0.0002, "ends": 0.0001}, (), told("ends")),
+        # The start, the end, own features: whatever else is said.
+        ({"content-2": 0.001, "start": 0.001, "end": 0.001}, (), told("content-2", "start", "end")),
+        ({"mirror": 0.0001, "start": 0.001, "rests": 0.0001}, (), told("start", "mirror", "rests")),
+        # The probability of the sequences only alone.
+        ({"surprise": 0.001}, (), told("surprise")),
+        ({"surprise": 0.001, "start": 0.001}, (), told("start")),
+        ({"surprise": 0.0001, "content-2": 0.001}, (), told("content-2")),
+        ({"surprise": 0.0001, "mirror": 0.001}, (), told("mirror")),
+        ({"surprise": 0.0001, "content-2": 0.001}, ("content-2",), NO_FIT + UNNAMED["content-2"]),
+        # What cannot say what is wrong is silent where something else can.
+        ({"content-2": 0.001, "start": 0.001}, ("content-2",), told("start")),
+        ({"content-2": 0.001, "start": 0.001}, ("start",), told("content-2")),
+        ({"Hamming": 0.001, "start": 0.001}, (), told("start")),
+        ({"length": 0.001, "start": 0.001}, (), told("start")),
+        ({"Hamming": 0.001, "start": 0.001}, ("start",), NO_FIT + f"{UNNAMED['start']}; {UNNAMED['Hamming']}"),
+        (
+            {"content-2": 0.001, "skip": 0.0001},
+            ("content-2", "skip"),
+            NO_FIT + f"{UNNAMED['content-2']}; {UNNAMED['skip']}",
+        ),
+        # A view that does not reject by itself says nothing, except the worst.
+        ({"start": 0.0165, "content-2": 0.0056}, (), told("start")),
+        ({"start": 0.03, "content-2": 0.02}, (), told("start")),
+        ({"start": 0.06, "content-2": 0.01}, (), told("content-2")),
+    ],
+)
+def test_which_views_speak(p_values: dict[str, float], unnamed: tuple[str, ...], sentence: str) -> None:
+    check = rejecting(p_values, unnamed)
+    assert verdict(check) == sentence
+    assert all(view in p_values for view in reason_views(check))
+
+
+def test_the_worst_view_is_one_of_the_reasons() -> None:
+    check = rejecting({"surprise": 0.0001, "content-2": 0.001, "start": 0.002})
+    assert reason_views(check) == ["content-2", "start"]
+    names = [str(name) for name in check["ksd"]["view"].values]
+    assert worst_view(check, names) == "content-2"
+    assert worst_view(check, ["start", "surprise"]) == "start"
+    assert worst_view(check, ["length", "surprise"]) == "surprise"  # neither is a reason
+    accepted = changed(check, "ksd", p_value_overall=0.2)
+    assert reason_views(accepted) == []
+    assert worst_view(accepted, names) == "surprise"
+
+
+def test_reasons_come_in_the_order_of_the_views() -> None:
+    assert reason_views(rejecting({"start": 0.001, "content-3": 0.002})) == ["content-3", "start"]
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.0, ""),
+        (0.1234, "; at least 12.3 % of the sequences are not the model's"),
+        (0.005, "; at least 0.5 % of the sequences are not the model's"),
+        (np.nan, ""),
+    ],
+)
+def test_the_share_of_foreign_sequences(share: float, words: str) -> None:
+    check = changed(rejecting({"content-2": 0.001}), "ksd", foreign_share_overall=share)
+    assert verdict(check) == told("content-2") + words
+    accepted = changed(check, "ksd", p_value_overall=0.2)
+    assert verdict(accepted) == "the model may fit: the check found nothing wrong (p = 0.200)"
+
+
+@pytest.mark.parametrize(
+    ("p", "upper", "words"),
+    [
+        (0.05, 0.9, "; more than 5 % of them (p = 0.050)"),
+        (0.0004, 0.01, "; more than 5 % of them (p = 0.0004)"),
+        (0.3, 0.05, "; what the views see is demonstrably small (relative discrepancy at most 5 %)"),
+        (0.3, 0.0123, "; what the views see is demonstrably small (relative discrepancy at most 1.23 %)"),
+        (
+            0.051,
+            0.0501,
+            "; whether more than 5 % of the sequences are not the model's is undecided (p = 0.051; relative "
+            "discrepancy at most 5.01 %)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("overall", [0.004, 0.2])
+def test_the_tolerance(p: float, upper: float, words: str, overall: float) -> None:
+    check = made_up_check(tolerance=0.05, p_value_overall=overall)
+    uppers = np.full(5, upper / 2)
+    uppers[3] = upper  # the largest counts
+    check = changed(check, "ksd", tolerance_p_value_overall=p, discrepancy_upper=uppers, foreign_share_overall=0.07)
+    if overall > 0.05:
+        start = "the model may fit: the check found nothing wrong (p = 0.200)"
+        words = words.replace("of them", "of the sequences are not the model's")
+    else:
+        start = verdict(made_up_check()) + "; at least 7 % of the sequences are not the model's"
+    assert verdict(check) == start + words
+
+
+@pytest.mark.parametrize(
+    ("p", "upper", "words"),
+    [
+        (
+            0.3,
+            [np.nan, 0.02, np.nan, 0.04, 0.01],
+            "what the views see is demonstrably small (relative discrepancy at most 4 %)",
+        ),
+        (0.3, [np.nan] * 5, "whether more than 5 % of the sequences are not the model's is undecided (p = 0.300)"),
+        (np.nan, [np.nan] * 5, "whether more than 5 % of the sequences are not the model's is undecided"),
+        (
+            np.nan,
+            [0.3] * 5,
+            "whether more than 5 % of the sequences are not the model's is undecided (relative "
+            "discrepancy at most 30 %)",
+        ),
+        (0.01, [0.3] * 5, "more than 5 % of the sequences are not the model's (p = 0.010)"),
+    ],
+)
+def test_the_tolerance_where_some_numbers_are_unknown(p: float, upper: list[float], words: str) -> None:
+    check = made_up_check(tolerance=0.05)  # no share of foreign sequences was found
+    check = changed(check, "ksd", tolerance_p_value_overall=p, discrepancy_upper=upper)
+    assert verdict(check) == f"{verdict(made_up_check())}; {words}"
 
 
 def test_impossible_sequences_come_first() -> None:
@@ -62,18 +238,43 @@ def test_impossible_sequences_come_first() -> None:
         "to which it gives probability zero; of the others: the model may fit: the check found nothing wrong "
         "(p = 0.300)"
     )
+    check = changed(made_up_check(impossible=2), "ksd_impossible", site=np.array(["", "x"], dtype=object))
+    assert verdict(check).startswith(
+        "the model cannot have made 2 of the 32 sequences (number 0, 1 at site x), to which it gives probability "
+        "zero; of the others: the model does not fit (p = 0.004): "
+    )
 
 
 @pytest.mark.parametrize(
-    ("draws", "kind", "too_few"),
-    [(98, "wild", True), (99, "wild", False), (20, "parametric", True), (20, "posterior predictive", False)],
+    ("views", "draws", "kind", "needed"),
+    [
+        # content-2 has a ninth of the weight: 9 / 0.05 - 1
+        (VIEWS, 178, "wild", 179),
+        (VIEWS, 179, "wild", None),
+        (VIEWS, 20, "parametric", 179),
+        (VIEWS, 20, "posterior predictive", None),
+        # skip has a twentieth of it
+        (TEN_VIEWS, 398, "wild", 399),
+        (TEN_VIEWS, 399, "wild", None),
+        (["start", "length"], 38, "wild", 39),
+        (["start", "length"], 39, "wild", None),
+        (["mirror"], 18, "wild", 19),
+    ],
 )
-def test_verdict_says_if_there_were_too_few_draws_to_tell(draws: int, kind: str, too_few: bool) -> None:
-    check = made_up_check(p_value_overall=0.2)
+def test_verdict_says_if_there_were_too_few_draws_to_tell(
+    views: list[str], draws: int, kind: str, needed: int | None
+) -> None:
+    check = made_up_check(p_value_overall=0.2, views=views)
     check["ksd"].attrs |= {"num_bootstrap": draws, "kind": kind, "level": 0.05}
-    told = f"; but {draws} draws are too few to tell, take num_bootstrap=99 or more"
-    assert len(VIEWS) == 5
-    assert verdict(check) == f"the model may fit: the check found nothing wrong (p = 0.200){told if too_few else ''}"
+    words = f"; but {draws} draws are too few to tell, take num_bootstrap={needed} or more" if needed else ""
+    assert verdict(check) == f"the model may fit: the check found nothing wrong (p = 0.200){words}"
+
+
+def test_tests_without_weights_count_their_views_alike() -> None:
+    check = made_up_check(p_value_overall=0.2)
+    check["ksd"] = xr.DataTree(check["ksd"].to_dataset().drop_vars("weight"))
+    check["ksd"].attrs["num_bootstrap"] = 98
+    assert verdict(check).endswith("; but 98 draws are too few to tell, take num_bootstrap=99 or more")
 
 
 @pytest.mark.parametrize(
@@ -83,20 +284,7 @@ def test_verdict_says_if_there_were_too_few_draws_to_tell(draws: int, kind: str,
 def test_the_symbols_of_a_start_are_not_read_from_its_label(symbols: str, named: str) -> None:
     features = [("start", f"^{symbols[0]}", -4.0, 0.002), ("start", f"^{symbols[1]}", -3.0, 0.02)]
     check = check_with(features, {"start": 0.002}, symbols=list(symbols))
-    assert verdict(check) == f"the model does not fit (p = 0.004): it starts with {named} too rarely"
+    assert verdict(check) == f"{NO_FIT}{named} are too rare as first symbols under the model"
     # Only the codes count: a label of another form changes nothing.
     check["ksd_ngram"]["label"].values[:] = ["one", "two"]
-    assert verdict(check) == f"the model does not fit (p = 0.004): it starts with {named} too rarely"
-
-
-def test_what_a_view_found_is_nothing_if_it_does_not_reject() -> None:
-    check = check_with([("content-2", "aa", -4.0, 0.002)], {"content-2": 0.002, "start": 0.06})
-    ksd = check["ksd"].to_dataset()
-    assert view_finding(check, ksd.sel(view="content-2")) == "it makes 'aa' too rarely"
-    assert view_finding(check, ksd.sel(view="start")) == ""
-
-
-def test_lists_in_words() -> None:
-    assert listed(["a"]) == "a"
-    assert listed(["a", "b"]) == "a and b"
-    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert verdict(check) == f"{NO_FIT}{named} are too rare as first symbols under the model"

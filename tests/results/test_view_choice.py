@@ -12,6 +12,7 @@ from pyro_ksd.results.view_choice import (
     chosen_views,
     feature_kind,
     known_view,
+    speaking_views,
     view_names,
     views_with_features,
     worst_first,
@@ -39,6 +40,41 @@ def test_a_test_without_features_has_no_kinds() -> None:
     ksd = made_up_check()["ksd"].to_dataset()
     assert [feature_kind(ksd.sel(view=name)) for name in VIEWS] == ["ngram", "ngram", "ngram", "start", "length"]
     assert feature_kind(ksd.drop_vars("feature_kind").sel(view="start")) == ""
+
+
+SPEAKING = [
+    # p-values of content-1, -2, -3 (a ninth of the weight each), start and length (a third each)
+    ([0.5, 0.5, 0.5, 0.5, 0.5], ["start", "length"]),  # both are the worst
+    ([0.4, 0.5, 0.5, 0.9, 0.9], ["start", "length"]),
+    ([0.1, 0.5, 0.5, 0.9, 0.9], ["content-1"]),
+    ([0.0055, 0.0057, 0.001, 0.5, 0.5], ["content-1", "content-3"]),
+    ([0.05 / 9, 0.5, 0.5, 0.05 / 3, 0.017], ["content-1", "start"]),  # the bounds are included
+    ([0.5, 0.5, 0.5, 0.03, 0.04], ["start"]),
+    ([0.0, 0.0, 0.0, 0.0, 0.0], VIEWS),
+]
+
+
+@pytest.mark.parametrize(("p_values", "speaking"), SPEAKING)
+def test_views_speak_if_they_reject_with_their_share_of_the_weight(p_values: list[float], speaking: list[str]) -> None:
+    check = changed(made_up_check(), "ksd", p_value=p_values)
+    assert speaking_views(check) == speaking
+    assert speaking_views(changed(check, "ksd", p_value_overall=0.05)) == speaking
+    assert speaking_views(changed(check, "ksd", p_value_overall=0.0501)) == []
+
+
+def test_views_without_weights_count_alike() -> None:
+    check = changed(made_up_check(), "ksd", p_value=[0.01, 0.011, 0.5, 0.0099, 0.5])
+    check["ksd"] = xr.DataTree(check["ksd"].to_dataset().drop_vars("weight"))
+    assert speaking_views(check) == ["content-1", "start"]
+
+
+def test_the_level_decides_who_speaks() -> None:
+    check = changed(made_up_check(), "ksd", p_value=[0.5, 0.5, 0.5, 0.03, 0.06], p_value_overall=0.2)
+    assert speaking_views(check) == []
+    check["ksd"].attrs["level"] = 0.2
+    assert speaking_views(check) == ["start", "length"]
+    check["ksd"].attrs["level"] = 0.1
+    assert speaking_views(check) == []
 
 
 def test_one_view_several_or_all_may_be_chosen() -> None:
