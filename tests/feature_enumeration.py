@@ -9,8 +9,9 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
+from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Neighborhood, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
+from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.sequences.container import Sequences
 
@@ -71,3 +72,20 @@ def ngram(code: int, base: int, lengths: range) -> tuple[int, ...]:
             return tuple(code // base ** (length - 1 - i) % base for i in range(length))
         code -= base**length
     raise AssertionError("no such code")
+
+
+def assert_features(
+    kernel: FeatureKernel,
+    data: list[list[int]],
+    size: int,
+    around: Neighborhood,
+    phi: Callable[..., Features],
+    decode: Callable[[int], tuple[int, ...]],
+) -> None:
+    """Compares the features and the Stein features of a kernel with plain ones, for random weights of the edits."""
+    sequences = Sequences.of(data, size)
+    edits = around.edits(sequences)
+    weights = random_weights(edits)
+    assert_close(as_dicts(kernel.features(sequences), decode), [phi(tuple(x)) for x in data])
+    found = as_dicts(kernel.stein_features(sequences, edits, weights), decode)
+    assert_close(found, expected_psi(sequences, edits, weights, phi))

@@ -59,7 +59,9 @@ class SpliceBlock:
             symbol = torch.where(self.start + offset == position, arrived, symbol)
         return symbol
 
-    def codes(self, padded: Tensor, margin: int, width: int, base: int) -> tuple[Tensor, Tensor]:
+    def codes(
+        self, padded: Tensor, margin: int, width: int, base: int, *, between: bool = True
+    ) -> tuple[Tensor, Tensor]:
         r"""Codes of the windows that each splice destroys and creates.
 
         A window of ``width`` symbols ``u`` has the code :math:`\sum_j u_j\,\mathrm{base}^{width-1-j}`. Counted by
@@ -68,8 +70,20 @@ class SpliceBlock:
 
         :param padded: long ``[N, margin + T + margin]``, tokens with a margin of filler on both sides, filler also
             after the end of each sequence; ``margin >= width - 1``.
+        :param between: whether the symbols between the first and the last one count; without them, a window of at
+            least 2 symbols has the code of this pair.
         :returns: codes before ``[removed + width - 1, E]`` and after ``[W + width - 1, E]``; row ``j`` is the window
             that ends at ``start + j``.
+        """
+        before, after = self.symbols_around(padded, margin, width)
+        return _roll(before, width, base, self.start, between), _roll(after, width, base, self.start, between)
+
+    def symbols_around(self, padded: Tensor, margin: int, width: int) -> tuple[list[Tensor], list[Tensor]]:
+        """The symbols that the windows touch that each splice destroys and creates.
+
+        :param padded: as for :meth:`codes`.
+        :returns: long ``[E]`` for each place from ``start - width + 1`` on, ``removed + 2 width - 2`` of them before
+            the splice and ``W + 2 width - 2`` after it.
         """
         flat = padded.reshape(-1)
         here = self.owner * padded.shape[1] + (self.start + margin)
@@ -77,16 +91,16 @@ class SpliceBlock:
         middle = [flat.index_select(0, here + offset) for offset in range(self.removed)]
         right = [flat.index_select(0, here + (self.removed + offset)) for offset in range(width - 1)]
         created = list(self.inserted.unbind(1))
-        return _roll(left + middle + right, width, base, here), _roll(left + created + right, width, base, here)
+        return left + middle + right, left + created + right
 
 
-def _roll(symbols: list[Tensor], width: int, base: int, like: Tensor) -> Tensor:
+def _roll(symbols: list[Tensor], width: int, base: int, like: Tensor, between: bool) -> Tensor:
     """Codes of all windows of ``width`` neighboring symbols; long ``[len(symbols) - width + 1, E]``."""
     count = len(symbols) - width + 1
     codes = like.new_empty(max(count, 0), len(like))
     for row in range(count):
         code = codes[row].copy_(symbols[row])
-        for symbol in symbols[row + 1 : row + width]:
+        for symbol in symbols[row + 1 if between else row + width - 1 : row + width]:
             code.mul_(base).add_(symbol)
     return codes
 

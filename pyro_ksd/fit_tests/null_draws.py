@@ -169,7 +169,7 @@ def parametric_bootstrap(
     >>> from pyro_ksd.stein import default_views
     >>> null = parametric_bootstrap(random_walk(3), 4, default_views(), 50, torch.Generator().manual_seed(0))
     >>> null.statistic.shape
-    torch.Size([50, 5])
+    torch.Size([50, 10])
     """
     model = required_model(model)
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
@@ -210,7 +210,7 @@ def refitted_bootstrap(
     >>> fitted = fit_markov(Sequences.of(["aabb", "bbccc", "caa", "abbc"]), 1, pseudocount=0.5)
     >>> refit = lambda replicate: fit_markov(replicate, 1, pseudocount=0.5)
     >>> refitted_bootstrap(fitted, refit, 4, default_views(), 10, torch.Generator().manual_seed(0)).statistic.shape
-    torch.Size([10, 5])
+    torch.Size([10, 10])
     """
     model = required_model(model)
     check_function("refit", refit, "sequences")

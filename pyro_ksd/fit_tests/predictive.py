@@ -91,7 +91,7 @@ def posterior_predictive(
     >>> data = Sequences.of(["ab", "b", "aba", "aa"])
     >>> models = PosteriorModels(program, data, {"stop": torch.tensor([0.3, 0.4, 0.5])})
     >>> posterior_predictive(models, data, default_views()).realized.shape
-    torch.Size([3, 5])
+    torch.Size([3, 10])
     """
     _check_arguments(models, sequences, views)
     check_seed(seed)

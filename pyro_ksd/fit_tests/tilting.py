@@ -52,7 +52,7 @@ LEAST_EVENTS = 5.0
 LEAST_UNEXPECTED = 10.0
 """The same where the model does not lead one to expect so many."""
 
-ENOUGH = 2**17
+ENOUGH = 100_000
 """Changes of a count after which no further sequences are looked at for it."""
 
 _LARGEST = 12.0  # log-factors, e^12 is more than 160,000

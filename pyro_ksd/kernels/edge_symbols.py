@@ -38,8 +38,7 @@ class EdgeKernel(LocalKernel):
 
     def changes(self, sequences: Sequences, block: SpliceBlock) -> tuple[Tensor, Tensor]:
         size = sequences.alphabet_size
-        reach = block.removed + len(self.places)
-        tokens = pad(sequences.padded(size), (0, reach), value=size)
+        tokens = pad(sequences.padded(size), (0, block.removed + self._reach), value=size)
         lengths = sequences.lengths.index_select(0, block.owner) + block.growth
         symbols = []
         for place in self.places:
@@ -53,10 +52,15 @@ class EdgeKernel(LocalKernel):
     def feature_symbols(self, codes: Tensor, alphabet_size: int) -> Tensor:
         return ngram_symbols(codes, len(self.places), alphabet_size + 1)  # S where the sequence has no such place
 
+    @property
+    def _reach(self) -> int:
+        """How many symbols from the start are looked at, at least one."""
+        return max(0, *self.places) + 1
+
     def _codes(self, sequences: Sequences) -> Tensor:
         """The codes of the sequences, long ``[N]``."""
         size = sequences.alphabet_size
-        tokens = pad(sequences.padded(size), (0, len(self.places)), value=size)
+        tokens = pad(sequences.padded(size), (0, self._reach), value=size)
         symbols = []
         for place in self.places:
             position = sequences.lengths + place if place < 0 else torch.full_like(sequences.lengths, place)

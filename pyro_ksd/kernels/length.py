@@ -44,7 +44,7 @@ class LengthDistribution:
     @property
     def deviation(self) -> float:
         """The standard deviation of the length."""
-        return float((self.probability @ (self.lengths - self.mean).square()).sqrt())
+        return float((self.probability @ (self.lengths.double() - self.mean).square()).sqrt())
 
 
 def squared_length(lengths: Tensor) -> Tensor:

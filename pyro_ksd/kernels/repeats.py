@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -13,7 +14,7 @@ from torch.nn.functional import pad
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import SpliceBlock
 from pyro_ksd.kernels.local_kernel import LocalKernel
-from pyro_ksd.kernels.ngram_codes import LONGEST_CODED, check_codes
+from pyro_ksd.kernels.ngram_codes import LONGEST_CODED
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -47,22 +48,21 @@ class RepeatsKernel(LocalKernel):
         return rows, torch.zeros_like(rows), equal.sum(1).double()
 
     def changes(self, sequences: Sequences, block: SpliceBlock) -> tuple[Tensor, Tensor]:
-        size = sequences.alphabet_size
-        check_codes(size, self.width)
         margin = self.width - 1
         padded = pad(sequences.tokens, (margin, margin))
-        before, after = block.codes(padded, margin, self.width, size)
+        before, after = block.symbols_around(padded, margin, self.width)
         change = self._equal(sequences, block, after, block.growth) - self._equal(sequences, block, before, 0)
         return torch.zeros_like(block.owner)[None], change[None]
 
-    def _equal(self, sequences: Sequences, block: SpliceBlock, codes: Tensor, growth: int) -> Tensor:
-        """How many of the windows ``[K, E]`` exist and have equal symbols, double ``[E]``."""
-        window = torch.arange(len(codes))[:, None]
+    def _equal(self, sequences: Sequences, block: SpliceBlock, symbols: list[Tensor], growth: int) -> Tensor:
+        """How many windows of some consecutive symbols, ``[E]`` each, exist and have equal symbols, double ``[E]``."""
         to_end = sequences.lengths.index_select(0, block.owner) + growth - block.start
-        exists = (window >= self.width - 1 - block.start) & (window < to_end)
-        ones = sum(sequences.alphabet_size**place for place in range(self.width))  # the code of 11...1
-        equal: Tensor = (codes % ones == 0) & exists
-        return equal.sum(0).double()
+        steps = [one == other for one, other in pairwise(symbols)]
+        count = torch.zeros(len(block), dtype=torch.double)
+        for window in range(len(symbols) - self.width + 1):
+            equal = torch.stack(steps[window : window + self.width - 1]).all(0)
+            count += equal & (window >= self.width - 1 - block.start) & (window < to_end)
+        return count
 
     @property
     def feature_kind(self) -> Literal["repeats"]:

@@ -37,13 +37,6 @@ class Shape:
         """How many symbols count."""
         return self.width if self.between else 2
 
-    def counted(self, codes: Tensor, alphabet_size: int) -> Tensor:
-        """The codes of the symbols that count, from the codes of whole windows."""
-        if self.between:
-            return codes
-        first: Tensor = codes // alphabet_size ** (self.width - 1)
-        return first * alphabet_size + codes % alphabet_size
-
 
 class WindowKernel(FeatureKernel):
     r"""Compares how often windows of some shapes occur, wherever they stand.
@@ -166,14 +159,15 @@ class _Windows:
 
     def __init__(self, sequences: Sequences, edits: Edits, shape: Shape, power: float) -> None:
         size = sequences.alphabet_size
-        check_codes(size, shape.width)
+        check_codes(size, shape.num_symbols)
         margin = shape.width - 1
         self._shape = shape
         self._blocks = edits.blocks
         self._sequence_lengths = sequences.lengths
         padded = pad(sequences.tokens, (margin, margin))
-        codes = [block.codes(padded, margin, shape.width, size) for block in edits.blocks]
-        self._touched = [(shape.counted(before, size), shape.counted(after, size)) for before, after in codes]
+        self._touched = [
+            block.codes(padded, margin, shape.width, size, between=shape.between) for block in edits.blocks
+        ]
         row, code = _windows(sequences, shape)
         created = [(block.owner, after) for block, (_, after) in zip(edits.blocks, self._touched, strict=True)]
         self.places = FeaturePlaces.number([(row, code), *created], len(sequences), size**shape.num_symbols)

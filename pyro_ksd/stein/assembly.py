@@ -71,7 +71,7 @@ def stein_matrices(
     >>> data = Sequences.of(["aabb", "bbccc", "caa"])
     >>> matrices = stein_matrices(random_walk(3), data, default_views())
     >>> len(matrices), matrices[0].dense().shape
-    (5, torch.Size([3, 3]))
+    (10, torch.Size([3, 3]))
     """
     model = required_model(model)
     check_sequences("sequences", sequences)
@@ -102,7 +102,7 @@ def assemble(
     >>> from pyro_ksd.stein import default_views
     >>> found = assemble(random_walk(3), Sequences.of(["ab", "bca"]), default_views())
     >>> len(found.matrices), len(found.matrices[0])
-    (1, 5)
+    (1, 10)
     """
     check_sequences("sequences", sequences)
     check_views(views)

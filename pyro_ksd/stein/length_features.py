@@ -16,19 +16,23 @@ The functions :math:`h` are the first Legendre polynomials of the rank :math:`u`
 they see the location, the spread and the shape), and whether the length is even. Under :math:`P` each has the mean 0
 and the variance 1.
 
-Only ratios are needed. The mean of :math:`\sum_s p(x \cdot s) / p(x)` over the sequences of length :math:`j` of a true
-model is :math:`R_j`. The Stein identity holds for every :math:`f`: an error of :math:`\hat P` costs power, not level.
+Only ratios are needed. By detailed balance, the mean rate at which sequences of length :math:`j` grow, divided by the mean
+rate at which those of length :math:`j + 1` shrink, is :math:`R_j` under a true model (Bennett, 1976). The rates are
+bounded, so that a few sequences which hardly ever stop do not carry the means. The Stein
+identity holds for every :math:`f`: an error of :math:`\hat P` costs power, not level.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import chunk_rows
 from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
+from pyro_ksd.models.impossible_sequences import find_impossible
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.operators import block_ratios
@@ -66,12 +70,13 @@ def length_kernel(
         return None
     table = smooth_features(distribution, balancing)
     shortest = distribution.shortest
+    last = len(table) - 1
 
     def feature(lengths: Tensor) -> Tensor:
-        place = (lengths - shortest).clamp(min=0)
-        beyond = (place - (len(table) - 1)).clamp(min=0)
-        slope = table[-1] - table[-2]
-        return table[place.clamp(max=len(table) - 1)] + beyond[:, None] * slope
+        place = (lengths - shortest)[:, None]
+        before = place.clamp(max=0) * (table[1] - table[0])
+        beyond = (place - last).clamp(min=0) * (table[-1] - table[-2])
+        return table[place[:, 0].clamp(0, last)] + before + beyond
 
     return LengthKernel(feature, FEATURE_NAMES, distribution)
 
@@ -81,11 +86,16 @@ def length_distribution(model: SequenceModel, sequences: Sequences, tail: Neighb
 
     :param sequences: the data; they stand in for sequences of the model where it cannot be sampled cheaply.
     :param tail: what replaces, appends and removes the last symbol.
-    :returns: ``None`` if the edits cannot change some lengths.
+    :returns: ``None`` if the edits cannot change some lengths; lengths with negligible probabilities at both ends are
+        left out.
     """
     if model.can_draw and not model.is_costly:
         known = sequences[torch.arange(_DRAWN) % len(sequences)].covariates
         sequences = draw_data_sets(model, 1, _DRAWN, known, torch.Generator().manual_seed(0))
+    else:
+        sequences = sequences[find_impossible(model, sequences).others]
+    if not len(sequences):
+        return None
     up, down = _ratios(model, sequences, tail)
     return _distribution(sequences.lengths, up, down)
 
@@ -113,38 +123,58 @@ def _distribution(lengths: Tensor, up: Tensor, down: Tensor) -> LengthDistributi
     """The length distribution from the log-ratios at sequences of these lengths, ``[N]`` each."""
     first = int(lengths.min())
     last = int(lengths.max())
-    log_ratio = torch.stack([_mean_ratio(lengths, up, length) for length in range(first, last + 1)])
-    gap = (log_ratio[:-1] == -torch.inf).nonzero()
-    if len(gap) or (first == last and log_ratio[-1] == -torch.inf):
+    steps = [_log_step(lengths, up, down, length) for length in range(first, last)]
+    beyond = _log_mean(lengths, up, last)
+    if -torch.inf in steps or (first == last and beyond == -torch.inf):
         return None  # no edit of one symbol leads from some lengths to longer ones
     share = _UNSEEN / len(lengths)
-    inside = torch.cat([log_ratio.new_zeros(1), log_ratio[:-1].cumsum(0)])
+    inside = torch.stack([up.new_zeros(()), *steps]).cumsum(0)
     inside = inside - inside.logsumexp(0)
-    above = _extrapolated(inside[-1], log_ratio[-1], 10 * last + 100, share)
-    below = _extrapolated(inside[0], _mean_ratio(lengths, down, first), first, share).flip(0)
+    above = _extrapolated(inside[-1], beyond, 10 * last + 100, share, least=int(first == last))
+    below = _extrapolated(inside[0], _log_mean(lengths, down, first), first, share).flip(0)
     log_p = torch.cat([below, inside, above])
-    return LengthDistribution(first - len(below), (log_p - log_p.logsumexp(0)).exp())
+    probability = (log_p - log_p.logsumexp(0)).exp()
+    known = (probability > _NEGLIGIBLE).nonzero()[:, 0]
+    begin, end = int(known[0]), int(known[-1]) + 1
+    if end - begin < 2:
+        return None
+    probability = probability[begin:end].clamp(min=_NEGLIGIBLE)
+    return LengthDistribution(first - len(below) + begin, probability / probability.sum())
 
 
-def _mean_ratio(lengths: Tensor, log_ratio: Tensor, length: int) -> Tensor:
-    """The log of the mean ratio at sequences of this length, or of the nearest ones if there are few of them."""
+def _log_step(lengths: Tensor, up: Tensor, down: Tensor, length: int) -> Tensor:
+    """The estimated log-ratio of the probabilities of the next length and of this one."""
+    shrink = _log_mean(lengths, logsigmoid(down), length + 1)
+    return shrink if shrink == -torch.inf else _log_mean(lengths, logsigmoid(up), length) - shrink
+
+
+def _log_mean(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
+    """The log of the mean at sequences of this length, or of the nearest ones if there are few of them.
+
+    :param logs: ``[N]``, the logs of what is averaged.
+    """
     distance = (lengths - length).abs()
     here = distance == 0
-    if here.any() and (log_ratio[here] == -torch.inf).all():
-        return log_ratio.new_full((), -torch.inf)
+    possible = logs > -torch.inf
+    if not possible.any() or (here.any() and not (here & possible).any()):
+        return logs.new_full((), -torch.inf)
     if int(here.sum()) < _ENOUGH:
-        here = distance <= distance.sort().values[min(_NEAREST, len(lengths)) - 1]
-        here &= log_ratio > -torch.inf
-    return log_ratio[here].logsumexp(0) - here.sum().log()
+        nearest = distance[possible].sort().values[:_NEAREST][-1]
+        here = possible & (distance <= nearest)
+    return logs[here].logsumexp(0) - here.sum().double().log()
 
 
-def _extrapolated(log_p: Tensor, step: Tensor, most: int, share: float) -> Tensor:
-    """Log-probabilities of lengths that were not seen, by a constant ratio, until they make up the share."""
+def _extrapolated(log_p: Tensor, step: Tensor, most: int, share: float, least: int = 0) -> Tensor:
+    """Log-probabilities of lengths that were not seen, by a constant ratio, until they make up the share.
+
+    :param most: how many lengths at the most.
+    :param least: how many lengths whatever their share.
+    """
     if step == -torch.inf or most < 1:
         return log_p.new_zeros(0)
     values = log_p + step * torch.arange(1, most + 1)
     kept = (values.logcumsumexp(0) <= torch.tensor(share).log()) & (values > torch.tensor(_NEGLIGIBLE).log())
-    return values[: int(kept.long().cumprod(0).sum())]
+    return values[: max(least, int(kept.long().cumprod(0).sum()))]
 
 
 def smooth_features(distribution: LengthDistribution, balancing: Balancing) -> Tensor:

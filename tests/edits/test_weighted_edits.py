@@ -31,7 +31,7 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import Assembly, assemble
 from pyro_ksd.stein.operators import Operator, ZanellaOperator
 from pyro_ksd.stein.views import View
-from pyro_ksd.stein.weighting import weighted_edits
+from pyro_ksd.stein.weighting import weighted, weighted_edits
 
 BOUNDED: dict[str, Neighborhood] = {
     "substitutions": Substitutions(),
@@ -110,7 +110,7 @@ def kept_edits(
     kernels = [ContiguousKernel(1), *([HammingKernel()] if pairwise else [])]
     views = [View(str(index), operator, kernel) for index, kernel in enumerate(kernels)]  # type: ignore[arg-type]
     found = assemble(model, sequences, views, keep=True)
-    return found, found.edits[operator]
+    return found, found.edits[neighborhood]
 
 
 @pytest.fixture
@@ -213,13 +213,14 @@ def swaps(x: Sequence[Any]) -> list[tuple[Any, ...]]:
 def test_a_second_visit_finds_the_same_edits_and_weights(neighborhood: Neighborhood, pairwise: bool) -> None:
     data = walks(16)
     found, kept = kept_edits(CountingModel(), neighborhood, data, pairwise=pairwise)
-    chunks = list(kept.chunks())
+    operator = ZanellaOperator(neighborhood)
+    chunks = [weighted(scored, operator) for scored in kept.chunks()]
     assert len(chunks) > 2
     assert [chunk.begin for chunk in chunks] == [rows.start for rows in chunk_rows(neighborhood, data)]
     assert sum(len(chunk.sequences) for chunk in chunks) == 16
     assert all(chunk.sequences.width == int(chunk.sequences.lengths.max()) for chunk in chunks)
-    expected = weighted_edits(walk(), ZanellaOperator(neighborhood), data)
-    assert jumps(chunks) == jumps(kept.chunks())
+    expected = weighted_edits(walk(), operator, data)
+    assert jumps(chunks) == jumps(weighted(scored, operator) for scored in kept.chunks())
     assert jumps(chunks) == pytest.approx(jumps([expected]), rel=1e-12)
     [rate] = found.rates.values()
     assert float(rate) == pytest.approx(float(expected.weights.sum()), rel=1e-12)
@@ -235,7 +236,7 @@ def test_costly_edits_are_kept_and_not_asked_for_again() -> None:
     list(kept.chunks())
     list(kept.chunks())
     assert (len(neighborhood.asked), model.asked) == (calls, asked)
-    assert len(kept.edits) == len(kept.weights) == calls
+    assert len(kept.edits) == len(kept.log_ratios) == calls
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -255,11 +256,18 @@ def test_cheap_edits_are_found_again_without_the_model(pairwise: bool) -> None:
 def test_the_edits_under_one_of_several_models(costly: bool) -> None:
     data, operator = walks(12), ZanellaOperator(CountingNeighborhood(costly))
     chunks = first_pass(operator, data)
-    weights = tuple(torch.stack([chunk.weights, 2 * chunk.weights, -chunk.weights]) for chunk in chunks)
+    own = [chunk.log_ratio for chunk in chunks if chunk.log_ratio is not None]
+    assert len(own) == len(chunks) > 2
+    log_ratios = tuple(torch.stack([ratio, 2 * ratio, -ratio]) for ratio in own)
     edits = tuple(chunk.edits for chunk in chunks) if costly else ()
-    kept = KeptEdits(operator.neighborhood, data, weights, edits)
-    assert len(chunks) > 2
-    assert all(chunk.weights.shape == (3, len(chunk.edits)) for chunk in kept.chunks())
-    assert jumps(kept.under(0).chunks()) == jumps(chunks)
-    assert jumps(kept.under(2).chunks()) == {jump: -weight for jump, weight in jumps(chunks).items()}
+    kept = KeptEdits(operator.neighborhood, data, log_ratios, edits)
+    assert all(scored.log_ratio.shape == (3, len(scored.edits)) for scored in kept.chunks())
+    together = [weighted(scored, operator) for scored in kept.chunks()]
+    for model in range(3):
+        alone = [weighted(scored, operator) for scored in kept.under(model).chunks()]
+        for chunk, several, single in zip(chunks, together, alone, strict=True):
+            assert chunk.log_ratio is not None
+            assert single.weights.equal(several.weights[model])
+            assert single.weights.equal(((1, 2, -1)[model] * chunk.log_ratio).sigmoid())
+    assert jumps(weighted(scored, operator) for scored in kept.under(0).chunks()) == jumps(chunks)
     assert kept.under(1).edits == edits

@@ -3,37 +3,67 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 import torch
 from scipy.stats import binom
 
-from pyro_ksd.fit_tests.combination import min_p
+from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.statistics import p_value
 
 
-def brute_force(observed: list[float], null: list[list[float]]) -> float:
-    """The share of data sets whose smallest p-value is at most the observed one, in plain loops."""
+def brute_force(observed: list[int], null: list[list[int]], weights: list[int]) -> tuple[list[float], float]:
+    """The p-values of the views, and how often the weighted sum of 1 / p is at least that of the data; exact."""
     pool = [observed, *null]
-    smallest = [
-        min(sum(other[view] >= own[view] for other in pool) / len(pool) for view in range(len(observed)))
-        for own in pool
-    ]
-    return sum(value <= smallest[0] for value in smallest) / len(pool)
+    size, views = len(pool), range(len(observed))
+    p = [[Fraction(sum(other[view] >= own[view] for other in pool), size) for view in views] for own in pool]
+    harmonic = [sum(weight / value for weight, value in zip(weights, own, strict=True)) for own in p]
+    return [float(value) for value in p[0]], sum(value >= harmonic[0] for value in harmonic) / size
 
 
+def integers(seed: int, *shape: int, most: int = 6) -> torch.Tensor:
+    return torch.randint(1, most, shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_against_plain_loops(seed: int) -> None:
-    # Small integers make many ties.
-    pool = torch.randint(0, 6, (12, 3), generator=torch.Generator().manual_seed(seed)).double()
-    _, overall = min_p(pool[0], pool[1:])
-    assert float(overall) == pytest.approx(brute_force(pool[0].tolist(), pool[1:].tolist()), abs=1e-12)
+def test_against_plain_loops(seed: int, weighted: bool) -> None:
+    pool = integers(seed, 12, 3)  # small integers make many ties
+    weights = integers(seed + 100, 3, most=10) if weighted else torch.ones(3, dtype=torch.long)
+    views, overall = harmonic_p(pool[0].double(), pool[1:].double(), weights.double() if weighted else None)
+    expected, together = brute_force(pool[0].tolist(), pool[1:].tolist(), weights.tolist())
+    assert views.tolist() == pytest.approx(expected, abs=1e-12)
+    assert float(overall) == pytest.approx(together, abs=1e-12)
+
+
+def test_weights_decide_between_views() -> None:
+    """The data are the most extreme in the second view only; one draw is so in the first view only."""
+    null = torch.tensor([[9.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]], dtype=torch.double)
+    observed = torch.tensor([0.0, 9.0], dtype=torch.double)
+    for weights, expected in (([1.0, 1.0], 0.4), ([1.0, 3.0], 0.2), ([3.0, 1.0], 0.6), ([1.0, 1e-9], 1.0)):
+        _, overall = harmonic_p(observed, null, torch.tensor(weights, dtype=torch.double))
+        assert float(overall) == pytest.approx(expected), weights
+
+
+def test_only_the_ratios_of_weights_count() -> None:
+    pool = integers(5, 40, 4, most=30).double()
+    weights = torch.tensor([0.25, 1.0, 1 / 3, 0.5], dtype=torch.double)
+    found = [float(harmonic_p(pool[0], pool[1:], factor * weights)[1]) for factor in (1, 7, 1 / 3)]
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("weights", [torch.ones(2), torch.ones(3, 1)])
+def test_there_is_one_weight_for_each_view(weights: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match="weights: expected"):
+        harmonic_p(torch.zeros(3), torch.zeros(5, 3), weights)
 
 
 def test_one_view_alone_keeps_its_p_value() -> None:
     null = torch.randn(99, 1, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     for value in (-3.0, 0.0, 1.0, 9.0):
         observed = torch.tensor([value], dtype=torch.double)
-        each, overall = min_p(observed, null)
+        each, overall = harmonic_p(observed, null)
         assert float(overall) == pytest.approx(float(each[0]))
         assert float(each[0]) == float(p_value(observed, null)[0])
 
@@ -42,7 +72,7 @@ def test_ties_by_tolerance() -> None:
     # All values are 0.3, but for the last bits: nothing stands out.
     null = torch.full((19, 2), 0.3, dtype=torch.double)
     null[::2] = 0.1 + 0.2
-    _, overall = min_p(torch.tensor([0.1 + 0.2, 0.3], dtype=torch.double), null)
+    _, overall = harmonic_p(torch.tensor([0.1 + 0.2, 0.3], dtype=torch.double), null)
     assert float(overall) == 1.0
 
 
@@ -51,6 +81,7 @@ def test_level_is_exact_for_exchangeable_draws() -> None:
     mixing = torch.randn(4, 4, dtype=torch.double, generator=generator)
     runs = 2000
     pools = torch.randn(runs, 500, 4, dtype=torch.double, generator=generator) @ mixing
-    rejected = sum(float(min_p(pool[0], pool[1:])[1]) <= 0.05 for pool in pools)
     low, high = binom.interval(0.999, runs, 0.05)
-    assert low <= rejected <= high
+    for weights in (None, torch.tensor([1.0, 0.25, 3.0, 1.0])):
+        rejected = sum(float(harmonic_p(pool[0], pool[1:], weights)[1]) <= 0.05 for pool in pools)
+        assert low <= rejected <= high

@@ -22,12 +22,13 @@ from pyro_ksd.fit_tests.localization import (
     localize,
     mean_localization,
 )
-from pyro_ksd.kernels import ContiguousKernel, HammingKernel
+from pyro_ksd.kernels import ContiguousKernel, HammingKernel, SurpriseKernel
 from pyro_ksd.models import AutoregressiveModel, IndependentSequence, MarkovSequence
 from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
+from pyro_ksd.stein.weighting import weighted
 
 SYMBOLS = list("abcde")
 
@@ -40,15 +41,27 @@ def fit(model: MarkovSequence, data: Sequences, views: list[View] | None = None,
     return goodness_of_fit(model, data, views or default_views(), num_bootstrap=draws)
 
 
+def weighted_chunks(result: GoodnessOfFit, view: View) -> list[WeightedEdits]:
+    """The edits of a view as its operator weights them, chunk by chunk."""
+    return [weighted(scored, view.operator) for scored in result.edits[view.operator.neighborhood].chunks()]
+
+
 def findings(result: GoodnessOfFit, name: str, level: float = 0.05) -> dict[str, float]:
     """The scores of the features of a view that are significant at the level."""
     index = [view.name for view in result.views].index(name)
     features = localize(result)[index].features
     assert features is not None
-    kernel, codes = result.views[index].kernel, features.code.tolist()
-    labels = feature_labels(kernel.feature_kind, kernel.feature_name, codes, features.symbols.tolist(), SYMBOLS)
+    kernel = result.views[index].kernel
+    own = [kernel.feature_label(code, len(SYMBOLS)) for code in features.code.tolist()]
+    labels = feature_labels(kernel.feature_kind, own, features.symbols.tolist(), SYMBOLS)
     rows = zip(labels, features.z.tolist(), features.p_value.tolist(), strict=True)
     return {label: z for label, z, p in rows if p <= level}
+
+
+def surprise_gram(x: Sequences, y: Sequences) -> Tensor:
+    """log p(x) log p(y) under the walk; 0 for impossible sequences, to which no jump leads."""
+    one, other = (walk().log_joint(z).double() for z in (x, y))
+    return torch.outer(one.masked_fill(one == -torch.inf, 0.0), other.masked_fill(other == -torch.inf, 0.0))
 
 
 @pytest.mark.parametrize("chunk", [2**17, 60])
@@ -61,7 +74,7 @@ def test_shares_of_edits_are_what_leaving_one_out_gives(chunk: int, monkeypatch:
     n = len(data)
     for index, (view, place) in enumerate(zip(views, localize(result), strict=True)):
         matrix = result.matrices[index]
-        chunks = list(result.edits[view.operator].chunks())
+        chunks = weighted_chunks(result, view)
         assert (len(chunks) > 1) == (chunk == 60)
         whole = WeightedEdits.cat(chunks, data)
         parts = [(part, edit_shares(part, view, matrix)) for part in (chunks if view.kernel.has_features else [whole])]
@@ -74,8 +87,9 @@ def test_shares_of_edits_are_what_leaving_one_out_gives(chunk: int, monkeypatch:
         for part, shares in parts:  # each edit by the definition, f_{-i} from the kernel itself
             own, neighbors = part.edits.owner, part.edits.apply(part.sequences)
             others, theirs = whole.edits.apply(data), whole.edits.owner
-            step = view.kernel.gram(neighbors, others) - view.kernel.gram(neighbors, data)[:, theirs]
-            here = view.kernel.gram(part.sequences, others) - view.kernel.gram(part.sequences, data)[:, theirs]
+            gram = surprise_gram if isinstance(view.kernel, SurpriseKernel) else view.kernel.gram
+            step = gram(neighbors, others) - gram(neighbors, data)[:, theirs]
+            here = gram(part.sequences, others) - gram(part.sequences, data)[:, theirs]
             apart = (own + part.begin)[:, None] != theirs
             expected = ((step - here[own]) * whole.weights * apart).sum(1) * part.weights / (n * (n - 1))
             torch.testing.assert_close(shares, expected, rtol=1e-9, atol=1e-13)
@@ -85,7 +99,7 @@ def test_positions_are_where_the_edits_begin() -> None:
     data = walk(hold=0.4).draw(6, seeded(0))
     result = fit(walk(), data, default_views()[:1], draws=2)
     [view], [matrix], [place] = result.views, result.matrices, localize(result)
-    [chunk] = result.edits[view.operator].chunks()
+    [chunk] = weighted_chunks(result, view)
     shares = edit_shares(chunk, view, matrix)
     expected = torch.full((6, data.width + 1), torch.nan, dtype=torch.double)
     for row, length in enumerate(data.lengths.tolist()):
@@ -106,7 +120,7 @@ def test_the_most_telling_edits_are_told_in_codes(monkeypatch: pytest.MonkeyPatc
     result = fit(walk(), data, default_views()[1:2], draws=2)
     edits = localize(result)[0].edits
     [view], [matrix] = result.views, result.matrices
-    chunks = list(result.edits[view.operator].chunks())
+    chunks = weighted_chunks(result, view)
     assert len(chunks) > 1
     every = torch.cat([edit_shares(chunk, view, matrix) for chunk in chunks])
     torch.testing.assert_close(edits.share, every.sort(descending=True).values[:MOST_EDITS])

@@ -36,6 +36,8 @@ from pyro_ksd.fit_tests.predictive import predictive_p_value
 from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.balancing import barker
+from pyro_ksd.stein.length_features import length_kernel
 from pyro_ksd.stein.views import default_views
 
 SIZE, STATES = 3, 2
@@ -162,8 +164,9 @@ def test_a_point_is_no_posterior() -> None:
 
 def test_realized_and_replicated_statistics_are_those_of_each_draw() -> None:
     check = check_of(VALUES, seed=5)
-    generator, views = seeded_generator(5), default_views()
-    for index, model in enumerate(PosteriorModels(first_order, DATA, VALUES)):
+    generator, posterior = seeded_generator(5), PosteriorModels(first_order, DATA, VALUES)
+    views = default_views(length=length_kernel(posterior[0], DATA, zs(locations=1), barker))
+    for index, model in enumerate(posterior):
         replicate = model.draw(len(DATA), generator)
         for name, data in (("realized", DATA), ("replicated", replicate)):
             expected = [float(u_statistic(matrix)) for matrix in stein_matrices(model, data, views)]
@@ -188,7 +191,7 @@ def test_draws_in_any_form_give_the_same_result() -> None:
         found = check_of(form)["ksd_ppc"]
         for name in ("realized", "replicated"):
             np.testing.assert_array_equal(found[name].values.ravel(), expected[name].values.ravel())
-    assert check_of(chains)["ksd_ppc"].sizes == {"chain": 2, "draw": 3, "view": 5}
+    assert check_of(chains)["ksd_ppc"].sizes == {"chain": 2, "draw": 3, "view": 10}
 
 
 def test_an_mcmc_object_and_its_draws_give_the_same_result() -> None:

@@ -265,7 +265,7 @@ def test_a_kernel_is_derived_from_one_of_the_two_kinds() -> None:
 
 def test_what_a_kernel_says_of_itself_if_it_says_nothing() -> None:
     for kernel in (OneKernel(), OneKernel() + OneKernel(), OneKernel() * OneKernel(), 2 * OneKernel()):
-        assert (kernel.has_features, kernel.feature_kind, kernel.feature_name) == (False, "", "")
+        assert (kernel.has_features, kernel.feature_kind, kernel.feature_label(0, 2)) == (False, "", "")
         assert kernel.feature_symbols(torch.arange(3), 2).shape == (3, 0)
         assert kernel.meaning == "whole sequences"
         assert not kernel.zero_across_lengths

@@ -52,9 +52,9 @@ def test_embedding_is_checked(function: Callable[[Sequences], Tensor], message: 
 
 
 def test_features_are_named_after_the_function() -> None:
-    assert EmbeddingKernel(_dense_bigrams).feature_name == "_dense_bigrams"
-    assert EmbeddingKernel(lambda x: x.tokens).feature_name == "a function"
-    assert EmbeddingKernel(torch.nn.Identity()).feature_name == "Identity"
+    assert EmbeddingKernel(_dense_bigrams).feature_label(2, 3) == "_dense_bigrams 2"
+    assert EmbeddingKernel(lambda x: x.tokens).feature_label(0, 3) == "a function 0"
+    assert EmbeddingKernel(torch.nn.Identity()).feature_label(1, 3) == "Identity 1"
     assert EmbeddingKernel(_dense_bigrams).feature_kind == "feature"
     assert EmbeddingKernel(_dense_bigrams).feature_symbols(torch.arange(9), 3).shape == (9, 0)
 

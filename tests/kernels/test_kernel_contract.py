@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,26 @@ from pairwise_formulas import PAIRWISE, Formula, assert_same, plain_gram, random
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels import (
+    CompositionKernel,
     ContiguousKernel,
     CyclicGaussianKernel,
     DiracKernel,
     EmbeddingKernel,
+    EndKernel,
+    EndsKernel,
     FeatureKernel,
     GapWeightedKernel,
     HammingKernel,
     IMQHammingKernel,
     Kernel,
     LengthKernel,
+    MirrorKernel,
+    PositionKernel,
+    RepeatsKernel,
+    SkipKernel,
     StartKernel,
 )
 from pyro_ksd.kernels import aligned_comparison as aligned
@@ -35,22 +44,55 @@ from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
 
 SIZE = 4
+WHICH = ["all edits", "substitutions"]
+UNCHANGED = ["contiguous", "skip", "embedding"]  # they may have few features, but do not tell their changes
 
 
-def one(lengths: Tensor) -> Tensor:
-    return torch.ones(len(lengths), dtype=torch.double)
+Diagonal = Callable[[Sequences], Tensor]
 
 
-def at_least(length: int) -> Callable[[Tensor], Tensor]:
-    return lambda lengths: (lengths >= length).double()
+def one(x: Sequences) -> Tensor:
+    return torch.ones(len(x), dtype=torch.double)
+
+
+def at_least(length: int) -> Diagonal:
+    return lambda x: (x.lengths >= length).double()
+
+
+def square_of(count: Callable[[list[int]], float]) -> Diagonal:
+    """The square of a number that a function reads off the symbols of each sequence."""
+    return lambda x: torch.tensor([count(own) ** 2 for own in x.to_lists()], dtype=torch.double)
+
+
+def mirrored(x: list[int]) -> float:
+    return sum(x[i] == x[-1 - i] for i in range(len(x) // 2))
+
+
+def repeated(x: list[int], width: int) -> float:
+    return sum(len(set(x[i : i + width])) == 1 for i in range(len(x) - width + 1))
+
+
+def uneven(x: list[int]) -> float:
+    return sum(count**2 for count in Counter(x).values()) / max(len(x), 1)
+
+
+def position_counts(period: int) -> Diagonal:
+    def squares(x: list[int]) -> int:
+        return sum(count**2 for count in Counter((i % period, symbol) for i, symbol in enumerate(x)).values())
+
+    return lambda x: torch.tensor([squares(own) for own in x.to_lists()], dtype=torch.double)
+
+
+def waves(lengths: Tensor) -> Tensor:
+    return torch.stack([lengths.double().cos(), lengths.double().sin(), lengths.double()], 1)
 
 
 def symbol_sums(x: Sequences) -> Tensor:
     return torch.stack([x.tokens.sum(1).double().cos(), x.tokens.sum(1).double().sin()], 1)
 
 
-# Each kernel with k(x, x) as a function of the length, as documented.
-KERNELS: dict[str, tuple[Kernel, Callable[[Tensor], Tensor]]] = {
+# Each kernel with k(x, x), as documented.
+KERNELS: dict[str, tuple[Kernel[Any], Diagonal]] = {
     "contiguous, 1": (ContiguousKernel(1), at_least(1)),
     "contiguous, 3": (ContiguousKernel(3), at_least(3)),
     "contiguous, 2 to 4": (ContiguousKernel(2, 4), at_least(2)),
@@ -58,18 +100,32 @@ KERNELS: dict[str, tuple[Kernel, Callable[[Tensor], Tensor]]] = {
     "contiguous, cosine, 1 to 3": (ContiguousKernel(1, 3, form="cosine"), at_least(1)),
     "start": (StartKernel(), one),
     "start, 3": (StartKernel(3), one),
-    "length": (LengthKernel(), lambda lengths: lengths.double() ** 4),
+    "end": (EndKernel(), one),
+    "end, 3": (EndKernel(3), one),
+    "ends": (EndsKernel(), one),
+    "skip": (SkipKernel((2, 3)), at_least(3)),
+    "skip, 1": (SkipKernel((1,)), at_least(2)),
+    "skip, 1 to 4": (SkipKernel((1, 2, 4)), at_least(2)),
+    "position, 1": (PositionKernel(1), position_counts(1)),
+    "position, 3": (PositionKernel(3), position_counts(3)),
+    "position, 6": (PositionKernel(6), position_counts(6)),
+    "mirror": (MirrorKernel(), square_of(mirrored)),
+    "repeats, 2": (RepeatsKernel(2), square_of(lambda x: repeated(x, 2))),
+    "repeats, 3": (RepeatsKernel(3), square_of(lambda x: repeated(x, 3))),
+    "composition": (CompositionKernel(), square_of(uneven)),
+    "length": (LengthKernel(), square_of(lambda x: len(x) ** 2)),
+    "length, several features": (LengthKernel(waves), lambda x: one(x) + x.lengths.double().square()),
     "embedding": (EmbeddingKernel(symbol_sums), one),
     "Hamming": (HammingKernel(), one),
-    "IMQ Hamming": (IMQHammingKernel(scale=0.5, exponent=0.3), lambda lengths: one(lengths) * 3**0.3),
+    "IMQ Hamming": (IMQHammingKernel(scale=0.5, exponent=0.3), lambda x: one(x) * 3**0.3),
     "cyclic Gaussian": (CyclicGaussianKernel(), one),
     "Dirac": (DiracKernel(), one),
     "Dirac on the length": (DiracKernel(on="length"), one),
     "gap-weighted": (GapWeightedKernel(), at_least(2)),
     "gap-weighted, 3": (GapWeightedKernel(3, 0.9), at_least(3)),
-    "sum": (ContiguousKernel(1) + HammingKernel(), lambda lengths: at_least(1)(lengths) + 1),
+    "sum": (ContiguousKernel(1) + HammingKernel(), lambda x: at_least(1)(x) + 1),
     "product": (ContiguousKernel(2) * StartKernel(), at_least(2)),
-    "scaled": (2.5 * HammingKernel(), lambda lengths: 2.5 * one(lengths)),
+    "scaled": (2.5 * HammingKernel(), lambda x: 2.5 * one(x)),
 }
 
 
@@ -105,7 +161,7 @@ def test_gram_is_positive_semi_definite(name: str) -> None:
 def test_diagonal_is_as_documented(name: str) -> None:
     kernel, diagonal = KERNELS[name]
     x = data(3)
-    torch.testing.assert_close(kernel.gram(x, x).diagonal(), diagonal(x.lengths), rtol=1e-13, atol=1e-14)
+    torch.testing.assert_close(kernel.gram(x, x).diagonal(), diagonal(x), rtol=1e-13, atol=1e-14)
 
 
 def test_a_pair_does_not_depend_on_the_others_or_on_the_padding(name: str) -> None:
@@ -127,19 +183,33 @@ def test_zero_across_lengths_is_true_to_its_word(name: str) -> None:
         assert not kernel.gram(x, x)[different].any()
 
 
-def test_stein_matrix_equals_the_matrix_of_all_neighbors(name: str) -> None:
+def random_weights(edits: Edits, which: str, seed: int) -> Tensor:
+    """Weights between 0 and 1; 0 for all but substitutions if ``which`` says so."""
+    weights = torch.rand(len(edits), dtype=torch.double, generator=torch.Generator().manual_seed(seed))
+    if which == "substitutions":
+        for block, own in zip(edits.blocks, edits.split(weights), strict=True):
+            if block.removed != 1 or block.growth:
+                own.zero_()
+    return weights
+
+
+@pytest.mark.parametrize("which", WHICH)
+@pytest.mark.parametrize("seed", [7, 17])
+def test_stein_matrix_equals_the_matrix_of_all_neighbors(name: str, which: str, seed: int) -> None:
     kernel, _ = KERNELS[name]
-    x = data(7, num=5, longest=4)
+    x = data(seed, num=5, longest=6 if which == "substitutions" else 4)
     edits = zs().edits(x)
-    weights = torch.rand(len(edits), dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    weights = random_weights(edits, which, seed=0)
     everything = Sequences.cat([x, edits.apply(x)])
     coefficients = torch.zeros(len(x), len(everything), dtype=torch.double)
     for edit, (owner, weight) in enumerate(zip(edits.owner.tolist(), weights.tolist(), strict=True)):
         coefficients[owner, owner] -= weight
         coefficients[owner, len(x) + edit] += weight
-    expected = coefficients @ kernel.gram(everything, everything) @ coefficients.T
+    gram = kernel.gram(everything, everything)
+    expected = coefficients @ gram @ coefficients.T
     matrix = kernel.stein(x, edits, weights)
-    scale = float(expected.abs().max())
+    terms = coefficients.abs() @ gram.abs() @ coefficients.abs().T
+    scale = float(expected.abs().max() + 1e-3 * terms.max())  # the expected matrix may be 0 but for rounding
     torch.testing.assert_close(matrix.dense(), expected, rtol=1e-11, atol=1e-13 * scale)
     torch.testing.assert_close(matrix.diagonal(), expected.diagonal(), rtol=1e-11, atol=1e-13 * scale)
     signs = torch.tensor([[1.0, 1, 1, 1, 1], [1, -1, 2, -1, 0]], dtype=torch.double)
@@ -155,10 +225,28 @@ def test_several_weights_at_once_give_what_each_gives(name: str) -> None:
     weights = torch.rand(3, len(edits), dtype=torch.double, generator=torch.Generator().manual_seed(1))
     weights[0, edits.owner == 2] = 0.0
     weights[2] = 0.0
-    found = kernel.stein_each(x, edits, weights, max_bytes=2**12)
+    found = kernel.stein_each(WeightedEdits(0, x, edits, weights), max_bytes=2**12)
     assert len(found) == 3
     for matrix, own in zip(found, weights, strict=True):
         torch.testing.assert_close(matrix.dense(), kernel.stein(x, edits, own).dense(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("which", WHICH)
+def test_few_changes_are_differences_of_features(name: str, which: str) -> None:
+    kernel, x = KERNELS[name][0], data(9, num=6, longest=5)
+    if not isinstance(kernel, FeatureKernel):
+        return
+    edits = zs().edits(x)
+    weights = random_weights(edits, which, seed=4)
+    found = kernel.few_changes(WeightedEdits(0, x, edits, weights))
+    phi = kernel.features(Sequences.cat([x, edits.apply(x)])).values.to_dense()
+    if found is None:
+        assert phi.shape[1] > 16 or name.split(",")[0] in UNCHANGED
+        return
+    expected = phi[len(x) :] - phi[: len(x)][edits.owner]
+    used = weights > 0
+    assert 0 < int(used.sum()) <= len(edits)
+    torch.testing.assert_close(found[used], expected[used], rtol=1e-12, atol=1e-13)
 
 
 def test_features_agree_with_the_gram(name: str) -> None:
@@ -174,16 +262,16 @@ def test_features_agree_with_the_gram(name: str) -> None:
 def test_empty_data_against_empty_data(name: str) -> None:
     kernel, diagonal = KERNELS[name]
     nothing = Sequences.of([[], []], SIZE)
-    expected = diagonal(torch.zeros(1, dtype=torch.long)).expand(2, 2)
+    expected = diagonal(nothing[:1]).expand(2, 2)
     torch.testing.assert_close(kernel.gram(nothing, nothing), expected)
 
 
+@pytest.mark.parametrize("which", WHICH)
 @pytest.mark.parametrize("weighted", [1.0, 0.0])
-def test_edits_add_up_along_the_witness(name: str, weighted: float) -> None:
+def test_edits_add_up_along_the_witness(name: str, weighted: float, which: str) -> None:
     kernel, sequences = KERNELS[name][0], data(5, num=6, longest=4)
     edits = zs().edits(sequences)
-    generator = torch.Generator().manual_seed(3)
-    weights = torch.rand(len(edits), generator=generator, dtype=torch.double)
+    weights = random_weights(edits, which, seed=3)
     weights[edits.owner == 2] *= weighted  # a sequence that cannot jump is no special case
     matrix = kernel.stein(sequences, edits, weights)
     found = kernel.edit_products(WeightedEdits(0, sequences, edits, weights), matrix, max_bytes=2**12)
@@ -230,7 +318,8 @@ def test_kernels_say_what_they_look_at(name: str) -> None:
         matrix = kernel.features(sequences)
         codes = torch.arange(matrix.values.shape[1]) if matrix.codes is None else matrix.codes
         ngrams = kernel.feature_symbols(codes, SIZE).tolist()
-        names = feature_labels(kernel.feature_kind, kernel.feature_name, codes.tolist(), ngrams, "abcd")
+        own = [kernel.feature_label(code, SIZE) for code in codes.tolist()]
+        names = feature_labels(kernel.feature_kind, own, ngrams, "abcd")
         assert len(names) == len(set(names)) == len(codes)
 
 

@@ -60,5 +60,5 @@ def test_length_feature_is_checked(feature: Callable[[Tensor], Tensor], message:
 
 def test_the_feature_of_the_length_is_no_ngram() -> None:
     kernel = LengthKernel()
-    assert (kernel.feature_kind, kernel.feature_name, kernel.meaning) == ("length", "length", "the length")
+    assert (kernel.feature_kind, kernel.feature_label(0, 5), kernel.meaning) == ("length", "length", "the length")
     assert kernel.feature_symbols(torch.arange(3), 5).shape == (3, 0)

@@ -19,6 +19,7 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import allows_few_jumps, assemble, stein_matrices
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
+from pyro_ksd.stein.weighting import weighted
 
 
 def several_views() -> list[View]:
@@ -132,21 +133,27 @@ def test_several_models_at_once_give_the_matrices_of_each() -> None:
     for index, (model, own) in enumerate(zip(models, found.matrices, strict=True)):
         for matrix, expected in zip(own, stein_matrices(model, data, views), strict=True):
             torch.testing.assert_close(matrix.dense(), expected.dense(), rtol=1e-9, atol=1e-12)
-        for operator, kept in found.edits.items():
-            total = sum(float(chunk.weights.sum()) for chunk in kept.under(index).chunks())
-            assert total == pytest.approx(float(found.rates[operator][index]))
+        for operator, rates in found.rates.items():
+            kept = found.edits[operator.neighborhood].under(index)
+            total = sum(float(weighted(scored, operator).weights.sum()) for scored in kept.chunks())
+            assert total == pytest.approx(float(rates[index]))
 
 
-def test_kept_weights_are_those_of_the_first_visit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_log_ratios_are_those_of_the_first_visit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 100)
     data, views = walks(), default_views()
     found = assemble(walk(), data, views, keep=True)
-    for operator, kept in found.edits.items():
+    assert set(found.edits) == {view.operator.neighborhood for view in views}
+    for kept in found.edits.values():
         chunks = list(kept.chunks())
         assert sum(len(chunk.sequences) for chunk in chunks) == len(data)
         for chunk in chunks:
-            ratio = walk().log_ratio(chunk.sequences, chunk.edits).double()
-            torch.testing.assert_close(chunk.weights, operator.weights(chunk.sequences, chunk.edits, ratio))
+            torch.testing.assert_close(chunk.log_ratio, walk().log_ratio(chunk.sequences, chunk.edits).double())
+    for operator, rate in found.rates.items():
+        kept = found.edits[operator.neighborhood]
+        chunks = list(kept.chunks())
+        weights = [operator.weights(chunk.sequences, chunk.edits, chunk.log_ratio) for chunk in chunks]
+        assert float(torch.cat(weights).sum()) == pytest.approx(float(rate), rel=1e-12)
 
 
 def test_impossible_sequences_are_refused() -> None:
@@ -161,5 +168,7 @@ def test_progress_can_be_seen(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().err
     assert "Stein features: 100%" in shown
     views = default_views()
-    bounds = {view.operator: int(edit_bounds(view.operator.neighborhood, walks()).sum()) for view in views}
+    around = {view.operator.neighborhood for view in views}
+    assert len(around) == 2  # all edits, and those of the last symbol
+    bounds = {own: int(edit_bounds(own, walks()).sum()) for own in around}
     assert f"up to {sum(bounds.values()):,} edits" in shown

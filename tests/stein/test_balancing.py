@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyro_ksd.stein.balancing import as_balancing, barker, metropolis, mpf
+from pyro_ksd.stein.balancing import as_balancing, barker, metropolis, mpf, tempered
 
 NAMED: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[float], float]]] = {
     "barker": (barker, oracle.barker),
@@ -130,3 +130,39 @@ def test_an_unstable_function_is_refused() -> None:
         ValueError, match=r"finite weights for ratios from exp\(-800\) to exp\(800\), found \[0.0, nan\]"
     ):
         as_balancing(lambda r: r.exp() / (1 + r.exp()))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_tempered_functions_are_balanced(name: str) -> None:
+    g, plain = NAMED[name]
+    function = tempered(g)
+    assert as_balancing(function) is function
+    normal = GRID[GRID.abs() <= 450]  # beyond, the weights are no numbers of full precision
+    torch.testing.assert_close(function(normal).log(), normal + function(-normal).log(), rtol=1e-11, atol=1e-11)
+    for ratio in (-30.0, -2.0, -0.5, 0.0, 0.5, 2.0, 30.0):
+        found = float(function(torch.tensor([ratio], dtype=torch.double)))
+        assert found == pytest.approx(plain(ratio) / math.cosh(ratio / 2), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_tempered_weights_times_log_ratios_are_bounded(name: str) -> None:
+    function = tempered(NAMED[name][0])
+    values = function(GRID)
+    assert values.isfinite().all()
+    assert (values >= 0).all()
+    assert float((values * GRID).abs().max()) < (1700.0 if name == "mpf" else 1.5)
+    assert float(values[GRID == 0]) == float(NAMED[name][0](torch.zeros(1, dtype=torch.double)))
+
+
+def test_tempered_weights_fall_at_both_ends() -> None:
+    for g in (barker, metropolis):
+        values = tempered(g)(GRID[GRID.abs() > 2])
+        assert (values <= 2 * (-GRID[GRID.abs() > 2].abs() / 2).exp()).all()
+    extremes = torch.tensor([-torch.inf, -800.0, 800.0], dtype=torch.double)
+    assert tempered(barker)(extremes).tolist() == pytest.approx([0.0, 0.0, 2 * math.exp(-400)], abs=0)
+
+
+@pytest.mark.parametrize("wrong", ["barker", None, 1.0])
+def test_tempered_takes_a_function(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="balancing: expected a balancing function, such as barker, found"):
+        tempered(wrong)

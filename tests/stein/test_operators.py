@@ -12,10 +12,19 @@ import oracle
 import pytest
 import torch
 
-from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, InsertionsDeletions, Neighborhood, Substitutions, zs
+from pyro_ksd.edits.neighborhoods import (
+    BeforeEnd,
+    CustomNeighborhood,
+    DoubleSubstitutions,
+    InsertionsDeletions,
+    Neighborhood,
+    Substitutions,
+    zs,
+)
+from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator, block_ratios
 
 Codes = tuple[int, ...]
 Rates = dict[tuple[Codes, Codes], float]
@@ -267,3 +276,119 @@ def test_ratios_beyond_the_range_of_doubles(balancing: str, slope: float) -> Non
         assert rates[(), (s,)] == pytest.approx(g(slope + block) * share, rel=1e-10, abs=0)
         assert rates[(2,), (2, s)] == pytest.approx(g(slope + block) * share, rel=1e-10, abs=0)
     assert rates[(2,), ()] == pytest.approx(g(-slope - block), rel=1e-10, abs=0)
+
+
+# --------------------------------------------------------------------------------------------- drawing symbols anew
+
+
+def after_itself(x: Sequences, top: int) -> torch.Tensor:
+    """After a symbol may come itself or the next one, at the start any symbol."""
+    before = torch.nn.functional.pad(x.tokens, (1, 0))
+    codes = torch.stack([before, (before + 1) % SIZE, (before + 2) % SIZE], 2)
+    codes[:, 1:, 2] = -1
+    return codes[..., :top]
+
+
+HEAT_BATHS: dict[str, tuple[Neighborhood, bool]] = {
+    "zs": (zs(), True),
+    "substitutions": (Substitutions(), True),
+    "last two": (zs(locations=2), True),
+    "before the end": (BeforeEnd(zs()), True),
+    "prefixes": (prefix_zs(after_itself, 3), True),
+    "and double substitutions": (zs() | DoubleSubstitutions(), True),
+    "ring": (zs(symbols=torch.eye(SIZE).roll(1, 1) + torch.eye(SIZE).roll(-1, 1) > 0), False),
+    "only 0 and 1": (Substitutions(symbols=torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]]).bool()), False),
+    "rotations": (CustomNeighborhood(lambda x: [(*x[:-1], (x[-1] + d) % SIZE) for d in (1, 2) if x]), False),
+}
+
+
+def place_of_substitution(x: Codes, y: Codes) -> int | None:
+    """Where two sequences differ, if that is one symbol."""
+    places = [i for i, (a, b) in enumerate(zip(x, y, strict=False)) if a != b]
+    return places[0] if len(x) == len(y) and len(places) == 1 else None
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", HEAT_BATHS)
+def test_heat_bath(name: str, seed: int) -> None:
+    """The weights as they are written down, detailed balance, and the Stein identity."""
+    neighborhood, is_free = HEAT_BATHS[name]
+    p = distribution(seed)
+    support = [x for x in SPACE if p[x] > 0]
+    _, _, rates = evaluate(HeatBathOperator(neighborhood), log_of(p), support)
+    assert neighborhood.replaces_freely == is_free
+    moved = 0
+    for (x, y), rate in rates.items():
+        place = place_of_substitution(x, y)
+        if place is None:
+            assert rate == 0.0
+            continue
+        there = {z for own, z in rates if own == x and place_of_substitution(x, z) == place} if is_free else {y}
+        total = math.fsum([p[x], *(p[z] for z in there)])
+        assert rate == pytest.approx(p[y] / total, rel=1e-12, abs=0)
+        if p[y] > 0:
+            assert p[x] * rate == pytest.approx(p[y] * rates[y, x], rel=1e-12, abs=0)
+            moved += 1
+    assert moved > 20
+    for function in FUNCTIONS.values():
+        changes = [p[x] * rate * (function(y) - function(x)) for (x, y), rate in rates.items()]
+        assert abs(math.fsum(changes)) < 1e-13
+
+
+def test_heat_bath_compares_a_symbol_with_its_distribution_given_the_rest() -> None:
+    p = distribution(seed=1)
+    support = [x for x in SPACE if p[x] > 0 and len(x) == 3]
+    _, _, rates = evaluate(HeatBathOperator(), log_of(p), support)
+    for x in support:
+        whole = [p[(s, *x[1:])] for s in range(SIZE)]
+        mean = math.fsum(s * own for s, own in enumerate(whole)) / math.fsum(whole)
+        found = math.fsum(rate * (y[0] - x[0]) for (own, y), rate in rates.items() if own == x and len(y) == 3)
+        assert found == pytest.approx(mean - x[0], rel=1e-12, abs=1e-13)
+
+
+def test_heat_bath_does_not_depend_on_batch_mates() -> None:
+    p = distribution(seed=1)
+    support = [x for x in SPACE if p[x] > 0]
+    _, _, together = evaluate(HeatBathOperator(), log_of(p), support)
+    alone: Rates = {}
+    for x in support:
+        alone |= evaluate(HeatBathOperator(), log_of(p), [x])[2]
+    assert alone == pytest.approx(together, rel=1e-14, abs=0)
+
+
+@pytest.mark.parametrize("slope", [-800.0, -300.0, 0.0, 300.0, 800.0])
+def test_heat_bath_for_ratios_beyond_the_range_of_doubles(slope: float) -> None:
+    rates = evaluate(HeatBathOperator(Substitutions()), lambda x: slope * sum(x), [(1,)])[2]
+    expected = {0: 1 / (1 + math.exp(min(slope, 700)) + math.exp(min(2 * slope, 700))), 1: 0.0}
+    expected[2] = 1 / (1 + math.exp(min(-slope, 700)) + math.exp(min(-2 * slope, 700)))
+    for s in (0, 2):
+        assert rates[(1,), (s,)] == pytest.approx(expected[s], rel=1e-9, abs=1e-300)
+
+
+def test_heat_bath_where_nothing_can_be_replaced() -> None:
+    _, weights, _ = evaluate(HeatBathOperator(), lambda x: 0.0 if x == (0, 1) else -math.inf, [(0, 1)])
+    assert not weights.any()
+    _, weights, _ = evaluate(HeatBathOperator(Substitutions()), lambda x: 0.0, [()])
+    assert weights.shape == (0,)
+    data = Sequences.of([(0, 1)], alphabet=SIZE)
+    nothing = CustomNeighborhood(lambda x: [])
+    assert HeatBathOperator(nothing).weights(data, Edits((), 1), torch.zeros(0)).shape == (0,)
+    with pytest.raises(ValueError, match="neighborhood: expected a neighborhood"):
+        HeatBathOperator("zs")  # type: ignore[arg-type]
+
+
+def test_ratios_of_blocks() -> None:
+    p = distribution(seed=3)
+    support = [x for x in SPACE if p[x] > 0 and len(x) < LONGEST]
+    data = Sequences.of(support, alphabet=SIZE)
+    edits = zs(locations=1).edits(data)
+    targets = [tuple(y) for y in edits.apply(data).to_lists()]
+    owners = [support[row] for row in edits.owner.tolist()]
+    ratio = [log_of(p)(y) - log_of(p)(x) for x, y in zip(owners, targets, strict=True)]  # type: ignore[arg-type]
+    log_ratio = torch.tensor(ratio, dtype=torch.double)
+    up, siblings = block_ratios(edits.blocks, edits.split(log_ratio), len(support))
+    for row, x in enumerate(support):
+        above = math.fsum(p[(*x, s)] for s in range(SIZE))
+        beside = math.fsum(p[(*x[:-1], s)] for s in range(SIZE)) if x else p[x]
+        assert float(up[row].exp()) == pytest.approx(above / p[x], rel=1e-12, abs=0)
+        assert float(siblings[row].exp()) == pytest.approx(beside / p[x], rel=1e-12, abs=0)

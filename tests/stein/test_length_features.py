@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Features of the length: the Poisson equation on birth–death chains, and length distributions from ratios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import oracle
+import pyro.distributions as dist
+import pytest
+import torch
+from example_models import Unsampled, small_mrf
+from torch import Tensor
+
+from benchmarks.true_models import field, lengths_between, stop_by_symbol
+from pyro_ksd.edits.neighborhoods import BeforeEnd, zs
+from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+from pyro_ksd.models import IndependentSequence, LinearChainMRF, MarkovSequence, SequenceModel
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.balancing import barker, metropolis, mpf
+from pyro_ksd.stein.length_features import FEATURE_NAMES, length_distribution, length_kernel, smooth_features
+from pyro_ksd.stein.operators import TailBlockOperator
+from pyro_ksd.stein.views import View
+
+TAIL = zs(locations=1)
+BALANCINGS = {"barker": (barker, oracle.barker), "mpf": (mpf, oracle.mpf), "metropolis": (metropolis, oracle.metropolis)}
+
+
+def normalized(values: list[float]) -> list[float]:
+    return [value / math.fsum(values) for value in values]
+
+
+# The shortest length, and the probabilities from there on.
+CHAINS: dict[str, tuple[int, list[float]]] = {
+    "geometric": (1, normalized([0.8**j for j in range(60)])),
+    "uniform with a hard end": (1, [1 / 30] * 30),
+    "lengths 8 to 12": (8, [0.1, 0.3, 0.2, 0.15, 0.25]),
+    "Poisson": (0, normalized([7.0**j / math.factorial(j) for j in range(30)])),
+    "two lengths": (4, [0.9, 0.1]),
+    "two humps": (0, normalized([5.0, 1e-3, 1e-4, 1e-3, 2.0, 1.0])),
+}
+
+
+def distribution_of(name: str) -> LengthDistribution:
+    shortest, p = CHAINS[name]
+    return LengthDistribution(shortest, torch.tensor(p, dtype=torch.double))
+
+
+def plain_targets(shortest: int, p: list[float]) -> list[list[float]]:
+    """Legendre polynomials of the rank of each length and its parity, of mean 0 and variance 1; ``[M][D]``."""
+    rank = [math.fsum(p[:j]) + own / 2 for j, own in enumerate(p)]
+    columns = [np.polynomial.legendre.Legendre.basis(k)(2 * np.array(rank) - 1) for k in range(1, 5)]
+    columns.append(np.array([float((shortest + j) % 2 == 0) for j in range(len(p))]))
+    standard = []
+    for column in columns:
+        mean = math.fsum(own * value for own, value in zip(p, column, strict=True))
+        variance = math.fsum(own * (value - mean) ** 2 for own, value in zip(p, column, strict=True))
+        standard.append([(value - mean) / math.sqrt(variance) if variance > 1e-12 else 0.0 for value in column])
+    return [list(row) for row in zip(*standard, strict=True)]
+
+
+@pytest.mark.parametrize("balancing", BALANCINGS)
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_poisson_equation(name: str, balancing: str) -> None:
+    """A f = P(h) - h, with the rates of the birth–death chain and P(h) = 0."""
+    (shortest, p), (function, g) = CHAINS[name], BALANCINGS[balancing]
+    f = smooth_features(distribution_of(name), function).tolist()
+    targets = plain_targets(shortest, p)
+    assert len(f) == len(p) + 1
+    assert len(f[0]) == len(FEATURE_NAMES) == 5
+    for j in range(len(p)):
+        up = g(math.log(p[j + 1] / p[j])) if j + 1 < len(p) else 0.0
+        down = g(math.log(p[j - 1] / p[j])) if j else 0.0
+        for feature in range(5):
+            change = up * (f[j + 1][feature] - f[j][feature])
+            change += down * (f[j - 1][feature] - f[j][feature]) if j else 0.0
+            assert change == pytest.approx(-targets[j][feature], rel=1e-7, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_features_go_on_with_the_last_slope(name: str) -> None:
+    table = smooth_features(distribution_of(name), barker)
+    torch.testing.assert_close(table[-1] - table[-2], table[-2] - table[-3])
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_targets_have_mean_zero_and_variance_one(name: str) -> None:
+    shortest, p = CHAINS[name]
+    targets = np.array(plain_targets(shortest, p))
+    mean, square = np.array(p) @ targets, np.array(p) @ targets**2
+    assert mean == pytest.approx(np.zeros(5), abs=1e-12)
+    assert all(value == pytest.approx(1.0) or abs(value) < 1e-9 for value in square)
+
+
+def independent(name: str) -> IndependentSequence:
+    """Two symbols, with the lengths of a chain."""
+    shortest, p = CHAINS[name]
+    lengths = torch.tensor([0.0] * shortest + p, dtype=torch.double)
+    return IndependentSequence(torch.tensor([0.3, 0.7], dtype=torch.double), lengths)
+
+
+def stein_features(model: SequenceModel, data: Sequences, kernel: LengthKernel, g: Callable[[Tensor], Tensor]) -> Tensor:
+    [matrix] = stein_matrices(model, data, [View("length", TailBlockOperator(g), kernel)])
+    assert isinstance(matrix, FeatureMatrix)
+    return matrix.values
+
+
+@pytest.mark.parametrize("balancing", BALANCINGS)
+@pytest.mark.parametrize("sampled", [True, False])
+@pytest.mark.parametrize("name", ["uniform with a hard end", "lengths 8 to 12", "two lengths"])
+def test_stein_features_are_the_functions_of_the_length_themselves(name: str, sampled: bool, balancing: str) -> None:
+    """The ratios of independent symbols do not depend on the symbols, so the distribution is found exactly."""
+    model, (shortest, p), g = independent(name), CHAINS[name], BALANCINGS[balancing][0]
+    rows = [[length % 2] * length for length in range(shortest, shortest + len(p))]
+    data = Sequences.of(rows, 2)
+    kernel = length_kernel(model if sampled else Unsampled(model), Sequences.of(rows * 10, 2), TAIL, g)
+    assert kernel is not None
+    assert kernel.distribution is not None
+    assert kernel.distribution.shortest == shortest
+    assert kernel.distribution.probability.tolist() == pytest.approx(p, rel=1e-9)
+    assert kernel.names == FEATURE_NAMES
+    psi = stein_features(model, data, kernel, g)
+    expected = -torch.tensor(plain_targets(shortest, p), dtype=torch.double)
+    torch.testing.assert_close(psi, expected, rtol=1e-7, atol=1e-8)
+    square = torch.tensor(p, dtype=torch.double) @ psi.square()
+    assert all(value == pytest.approx(1.0, rel=1e-6) or value < 1e-9 for value in square.tolist())
+
+
+# ------------------------------------------------------------------------------------------- exact distributions
+
+
+def chain_lengths(initial: Tensor, moves: Tensor, stop: Tensor, longest: int) -> Tensor:
+    """Probabilities of the lengths 0 .. longest of a chain, by its transitions."""
+    alive, found = initial, [torch.zeros((), dtype=torch.double)]
+    for _ in range(longest):
+        found.append(alive @ stop)
+        alive = (alive * (1 - stop)) @ moves
+    return torch.stack(found)
+
+
+def field_lengths(model: LinearChainMRF, length: Tensor) -> Tensor:
+    """Probabilities of the lengths of a field, by sums over all sequences of each length."""
+    pairs, ones = model.pairwise.exp(), torch.ones(len(model.pairwise), dtype=torch.double)
+    weights, total = [length[0].exp()], ones
+    for own in length[1:]:
+        weights.append(own.exp() * total.sum())
+        total = pairs @ total
+    return torch.stack(weights) / torch.stack(weights).sum()
+
+
+def distance(found: LengthDistribution, exact: Tensor) -> float:
+    """The total variation distance of two length distributions."""
+    own = torch.zeros(max(len(exact), found.shortest + len(found.probability)), dtype=torch.double)
+    own[found.shortest : found.shortest + len(found.probability)] = found.probability
+    own[: len(exact)] -= exact
+    return float(own.abs().sum() / 2)
+
+
+def length_terms(longest: int, per_symbol: float) -> Tensor:
+    terms = per_symbol * torch.arange(longest + 1, dtype=torch.double)
+    terms[0] = -torch.inf
+    return terms
+
+
+STOP = torch.tensor([0.01, 0.02, 0.05, 0.3], dtype=torch.double)
+MODELS: dict[str, tuple[Callable[[], SequenceModel], Callable[[], Tensor], float]] = {
+    # A model, its exact length distribution, and a bound of the distance.
+    "chain": (
+        lambda: MarkovSequence.from_transitions(torch.ones(2) / 2, torch.ones(2, 2) / 2, stop=0.2),
+        lambda: torch.tensor([0.0] + [0.2 * 0.8**j for j in range(200)], dtype=torch.double),
+        1e-6,
+    ),
+    "field with a hard end": (lambda: field(30), lambda: field_lengths(field(30), length_terms(30, -1.45)), 0.02),
+    "field with a soft end": (
+        lambda: field(200, per_symbol=-1.6),
+        lambda: field_lengths(field(200), length_terms(200, -1.6)),
+        0.01,
+    ),
+    "uniform lengths of a chain": (
+        lambda: lengths_between(8, 12),
+        lambda: torch.tensor([0.0] * 8 + [0.2] * 5, dtype=torch.double),
+        1e-9,
+    ),
+    "a chain that stops by symbols": (
+        stop_by_symbol,
+        lambda: chain_lengths(*stopping_chain(), STOP, 400),
+        0.25,  # how probable a sequence makes longer ones depends much on its last symbol
+    ),
+}
+
+
+def stopping_chain() -> tuple[Tensor, Tensor]:
+    from benchmarks.fault_models import reversible_moves
+
+    initial, moves = reversible_moves()
+    return initial.double(), moves.double()
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+@pytest.mark.parametrize("name", MODELS)
+def test_estimated_distributions_against_exact_ones(name: str, sampled: bool) -> None:
+    make, exact, bound = MODELS[name]
+    model = make()
+    data = model.draw(400, torch.Generator().manual_seed(1))
+    found = length_distribution(model if sampled else Unsampled(model), data, TAIL)
+    assert found is not None
+    assert float(found.probability.sum()) == pytest.approx(1.0)
+    truth = exact()
+    assert float(truth.sum()) == pytest.approx(1.0, abs=1e-6)
+    assert distance(found, truth) < bound
+    if bound < 0.1:  # ratios tell more than the numbers of sequences of each length
+        histogram = data.lengths.bincount().double() / len(data)
+        assert distance(found, truth) < distance(LengthDistribution(0, histogram), truth) / 2
+
+
+def test_lengths_that_the_data_lack_are_found_by_ratios() -> None:
+    model = independent("uniform with a hard end")
+    data = Sequences.of([[0], [1] * 15, [0] * 30, [1] * 14], 2)
+    found = length_distribution(Unsampled(model), data, TAIL)
+    assert found is not None
+    assert distance(found, torch.tensor([0.0] + [1 / 30] * 30, dtype=torch.double)) < 1e-9
+
+
+def test_few_possible_sequences_are_found_beyond_impossible_ones() -> None:
+    """At the last length nothing can be appended; those sequences tell nothing about the lengths before it."""
+    terms = torch.tensor([-40.0] * 5 + [0.0] + [-2.0] * 3 + [0.0], dtype=torch.double)
+    model = Unsampled(LinearChainMRF(torch.zeros(2, 2).double(), length=terms))
+    found = length_distribution(model, Sequences.of([[0] * 5] * 100 + [[1] * 9] * 100, 2), TAIL)
+    assert found is not None
+    assert found.probability.isfinite().all()
+    assert found.shortest + len(found.probability) == 10
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_fixed_lengths_have_no_features(sampled: bool) -> None:
+    model = lengths_between(10, 10)
+    data = model.draw(20, torch.Generator().manual_seed(0))
+    assert length_kernel(model if sampled else Unsampled(model), data, TAIL, barker) is None
+
+
+def test_lengths_that_no_edit_connects_have_no_features() -> None:
+    lengths = torch.tensor([0.0, 0.5, 0.0, 0.5], dtype=torch.double)
+    model = IndependentSequence(torch.tensor([0.5, 0.5], dtype=torch.double), lengths)
+    assert length_kernel(model, Sequences.of(["a", "aab"], "ab"), TAIL, barker) is None
+
+
+def test_data_of_one_length_under_a_model_with_others() -> None:
+    model = independent("geometric")
+    data = Sequences.of([[0, 1, 0]] * 20, 2)
+    kernel = length_kernel(Unsampled(model), data, TAIL, barker)
+    assert kernel is not None
+    assert kernel.distribution is not None
+    assert (kernel.distribution.shortest, len(kernel.distribution.probability)) == (3, 2)
+    assert kernel.distribution.probability.tolist() == pytest.approx([1 / 1.8, 0.8 / 1.8])
+    assert stein_features(model, data, kernel, barker).isfinite().all()
+
+
+def test_empty_sequences() -> None:
+    model = independent("Poisson")
+    exact = torch.tensor(CHAINS["Poisson"][1], dtype=torch.double)
+    data = Sequences.of([[], [], [0], [1, 0], [1]], 2)
+    for of in (model, Unsampled(model)):
+        found = length_distribution(of, data, TAIL)
+        assert found is not None
+        assert found.shortest == 0
+    sampled = length_distribution(model, data, TAIL)
+    assert sampled is not None
+    assert distance(sampled, exact) < 0.01
+    kernel = length_kernel(Unsampled(model), Sequences.of([[], []], 2), TAIL, barker)
+    assert kernel is not None
+    assert stein_features(model, data, kernel, barker).isfinite().all()
+
+
+def test_sequences_far_longer_and_far_shorter_than_those_of_the_model() -> None:
+    """Where the probability of a length is no number any more, features stay finite and still see the length."""
+    short = independent("geometric")
+    geometric = IndependentSequence(short.probs, dist.Geometric(torch.tensor(0.5, dtype=torch.double)))
+    data = Sequences.of([[0] * 5] * 10 + [[1] * 3000], 2)
+    kernel = length_kernel(Unsampled(geometric), data, TAIL, barker)
+    assert kernel is not None
+    psi = stein_features(geometric, data, kernel, barker)
+    assert psi.isfinite().all()
+    assert float(psi[-1, 0]) < -0.5  # the model makes shorter ones
+    assert float(psi.abs().max()) < 100
+    poisson = IndependentSequence(short.probs, dist.Poisson(torch.tensor(700.0, dtype=torch.double)))
+    few = Sequences.of([[0, 1, 0]] * 10, 2)
+    kernel = length_kernel(poisson, few, TAIL, barker)
+    assert kernel is not None
+    assert kernel.distribution is not None
+    assert kernel.distribution.shortest > 300
+    assert (stein_features(poisson, few, kernel, barker)[:, 0] > 0.5).all()  # the model makes longer ones
+
+
+def test_features_are_straight_beyond_both_ends() -> None:
+    model = independent("lengths 8 to 12")
+    kernel = length_kernel(model, model.draw(3, torch.Generator().manual_seed(0)), TAIL, barker)
+    assert kernel is not None
+    values = kernel.feature(torch.arange(40))
+    table = smooth_features(distribution_of("lengths 8 to 12"), barker)
+    torch.testing.assert_close(values[8:14], table, rtol=1e-8, atol=1e-8)
+    steps = values.diff(dim=0)
+    torch.testing.assert_close(steps[:8], (table[1] - table[0]).expand(8, 5), rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(steps[12:], (table[-1] - table[-2]).expand(27, 5), rtol=1e-8, atol=1e-8)
+
+
+class OnlyJoint(SequenceModel):
+    """A model known by its log-joints: the ratios at impossible sequences are no numbers."""
+
+    def __init__(self, model: SequenceModel) -> None:
+        self.model = model
+
+    @property
+    def alphabet_size(self) -> int:
+        return self.model.alphabet_size
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        return self.model.log_joint(sequences)
+
+
+def test_impossible_data_are_no_stand_ins() -> None:
+    model = OnlyJoint(small_mrf())
+    possible = [[0, 1], [2], [1, 1, 0], [2, 0]]
+    impossible = [[0] * 7]
+    found = length_distribution(model, Sequences.of(possible + impossible, 3), TAIL)
+    alone = length_distribution(model, Sequences.of(possible, 3), TAIL)
+    assert found is not None
+    assert alone is not None
+    assert found.probability.equal(alone.probability)
+    assert length_distribution(model, Sequences.of(impossible, 3), TAIL) is None
+
+
+def test_the_same_model_gives_the_same_features_whatever_the_data() -> None:
+    model = field(30)
+    one, other = (model.draw(20, torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    found = [length_distribution(model, data, TAIL) for data in (one, other)]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].probability.equal(found[1].probability)
+
+
+def test_the_tail_before_the_end() -> None:
+    model = Unsampled(independent("lengths 8 to 12"))
+    data = independent("lengths 8 to 12").draw(400, torch.Generator().manual_seed(0))
+    found = length_distribution(model, data, BeforeEnd(TAIL))
+    assert found is not None
+    assert distance(found, torch.tensor([0.0] * 8 + CHAINS["lengths 8 to 12"][1], dtype=torch.double)) < 1e-9
