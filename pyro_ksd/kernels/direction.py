@@ -43,12 +43,10 @@ class DirectionPart:
         if not (self.codes.diff() > 0).all():
             raise ValueError("codes: expected them in ascending order, each once; sort them, with their weights")
 
-    def values(self, sequences: Sequences) -> Tensor:
-        """The weighted sums of the features, double ``[N]``."""
-        matrix = self.kernel.features(sequences)
+    def projected(self, matrix: FeatureMatrix) -> Tensor:
+        """The weighted sums of features or of Stein features of the kernel, double ``[N]``."""
         codes = torch.arange(matrix.values.shape[1]) if matrix.codes is None else matrix.codes
-        weights = self._witness(1).at(torch.zeros_like(codes), codes)
-        return torch.mv(matrix.values, weights)
+        return torch.mv(matrix.values, self._witness(1).at(torch.zeros_like(codes), codes))
 
     def steps(self, chunk: WeightedEdits) -> Tensor:
         """What each edit changes of the weighted sum, double ``[E]``; anything for an edit of weight 0."""
@@ -60,7 +58,7 @@ class DirectionPart:
         nothing = torch.sparse_coo_tensor(
             self.codes.new_empty(2, 0), total[:0], (num_rows, len(total)), is_coalesced=True, check_invariants=False
         )
-        return Witness(total, FeatureMatrix(nothing, self.codes))
+        return Witness(total, FeatureMatrix(nothing, self.codes.contiguous()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +94,11 @@ class DirectionKernel(FeatureKernel):
             check_instance("parts", part, DirectionPart, "DirectionPart objects")
 
     def features(self, sequences: Sequences) -> FeatureMatrix:
-        values = torch.stack([part.values(sequences) for part in self.parts])
-        return FeatureMatrix(values.sum(0)[:, None])
+        return self._summed([part.kernel.features(sequences) for part in self.parts])
 
     def stein_features_each(self, chunk: WeightedEdits) -> list[FeatureMatrix]:
-        weighted = torch.atleast_2d(self._steps(chunk) * chunk.weights)
-        return [FeatureMatrix(chunk.edits.sum_by_owner(own)[:, None]) for own in weighted]
+        each = [part.kernel.stein_features_each(chunk) for part in self.parts]
+        return [self._summed(of_model) for of_model in zip(*each, strict=True)]
 
     def steps_along(self, chunk: WeightedEdits, witness: Witness) -> Tensor:
         return self._steps(chunk) * witness.dense().index_select(0, chunk.edits.owner)[:, 0]
@@ -120,9 +117,11 @@ class DirectionKernel(FeatureKernel):
     def meaning(self) -> str:
         return f"the combination {self.name}"
 
+    def _summed(self, matrices: Sequence[FeatureMatrix]) -> FeatureMatrix:
+        """One feature from the features of the parts."""
+        sums = [part.projected(matrix) for part, matrix in zip(self.parts, matrices, strict=True)]
+        return FeatureMatrix(torch.stack(sums).sum(0)[:, None])
+
     def _steps(self, chunk: WeightedEdits) -> Tensor:
-        """What each edit changes of the combination, ``[E]``; ``[K, E]`` if that depends on which of ``K`` models."""
-        total = self.parts[0].steps(chunk)
-        for part in self.parts[1:]:
-            total = total + part.steps(chunk)
-        return total
+        """What each edit changes of the combination, ``[E]``."""
+        return torch.stack([part.steps(chunk) for part in self.parts]).sum(0)

@@ -66,12 +66,12 @@ def moving(sequences: Tensor | None = None, lengths: Tensor | None = None, num_s
 
 
 def test_power_grows_with_the_size_and_all_sizes_are_ascending() -> None:
-    table = power(WALK, HOLDING, [60, 8, 8], **QUICK)
-    assert table["power"].columns.tolist() == [8, 60]
+    table = power(WALK, HOLDING, [60, 3, 3], **QUICK)
+    assert table["power"].columns.tolist() == [3, 60]
     assert table["power"].index.tolist() == [*(view.name for view in default_views()), "overall"]
-    assert shares(table, 8)["overall"] < 0.7 < shares(table, 60)["overall"]
+    assert shares(table, 3)["overall"] < 0.7 < shares(table, 60)["overall"]
     assert shares(table, 60)["start"] < 0.5 < shares(table, 60)["content-2"]
-    assert table.attrs["kinds"] == {8: "parametric", 60: "parametric"}
+    assert table.attrs["kinds"] == {3: "parametric", 60: "parametric"}
 
 
 def test_one_seed_one_result() -> None:
