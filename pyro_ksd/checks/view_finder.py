@@ -84,21 +84,22 @@ def find_view(
     # A check with the same seed must not draw the same sequences: its null draws would not be independent of the view.
     generator = seeded_generator(drawn_seed(seeded_generator(seed)))
     sequences = as_sequences(data, adapted(model))
-    ready, chosen = model_and_views(model, sequences, views, neighborhood, balancing)
-    sequences = sequences[find_impossible(ready, sequences).others]
+    setup = model_and_views(model, sequences, views, neighborhood, balancing)
+    sequences = sequences[find_impossible(setup.model, sequences, setup.log_joint).others]
     if len(sequences) < _FOLDS:
         raise ValueError(
             f"data: expected at least {_FOLDS} possible sequences to learn from, found {len(sequences)}; check "
             "the model with all of them instead, without find_view"
         )
-    usable = [view for view in chosen if isinstance(view.kernel, FeatureKernel)]
+    usable = [view for view in setup.views if isinstance(view.kernel, FeatureKernel)]
     if not usable:
+        names = [view.name for view in setup.views]
         raise ValueError(
-            f"views: expected a view whose kernel has features, found {[view.name for view in chosen]}; pass names of "
-            "default views, or views with a FeatureKernel"
+            f"views: expected a view whose kernel has features, found {names}; pass names of default views, or views "
+            "with a FeatureKernel"
         )
-    together = Sequences.cat([sequences, *_drawn(ready, sequences, generator)])
-    matrices = assemble(ready, together, usable, progress=progress).matrices[0]
+    together = Sequences.cat([sequences, *_drawn(setup.model, sequences, generator)])
+    matrices = assemble(setup.model, together, usable, progress=progress).matrices[0]
     learned = [
         _learned(view, matrix.features, len(sequences))
         for view, matrix in zip(usable, matrices, strict=True)
