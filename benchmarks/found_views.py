@@ -82,7 +82,7 @@ def cases() -> list[Case]:
     return [
         *mixed,
         Case("a rare pair", chain_with_rare_symbol(0.05), chain_with_rare_symbol(0.24).draw),
-        Case("30 symbols that repeat too often", repeating(1.0), repeating(2.0).draw),
+        Case("12 symbols that repeat too often", repeating(1.0), repeating(1.6).draw),
         Case("none (second-order I)", true, true.draw),
     ]
 
@@ -109,7 +109,7 @@ def chain_with_rare_symbol(share: float) -> MarkovSequence:
     return MarkovSequence.from_transitions(usual, moves, stop=1 / 10)
 
 
-def repeating(factor: float, size: int = 30) -> MarkovSequence:
+def repeating(factor: float, size: int = 12) -> MarkovSequence:
     """Uniform symbols, each of which follows itself ``factor`` times as often as any other."""
     moves = torch.ones(size, size, dtype=torch.double) + (factor - 1) * torch.eye(size, dtype=torch.double)
     start = torch.full((size,), 1 / size, dtype=torch.double)

@@ -222,13 +222,15 @@ def band(rate: float, runs: int) -> tuple[float, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "runs"), [(20, 1000), (120, 500)])
 def test_the_level_under_no_fault(size: int, runs: int) -> None:
+    """Views of rare features, such as long runs, may reject more rarely: they take few values, or have few jumps."""
     found = shares(power(WALK, WALK, size, runs=runs, progress=False), size)
     low, high = band(0.05, runs)
-    assert all(low <= share <= high for share in found.values()), found
+    assert all(share <= high for share in found.values()), found
+    assert low <= found["overall"], found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "hold"), [(15, 0.1), (110, 0.03)])
+@pytest.mark.parametrize(("size", "hold"), [(15, 0.02), (110, 0.01)])
 def test_the_power_is_that_of_many_checks(size: int, hold: float) -> None:
     """The same shares as in a loop over checks, within 4 standard errors of the difference."""
     runs = 400
