@@ -16,9 +16,10 @@ from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, is_read_off_data, kinds_of_edits
-from pyro_ksd.common.option_checks import check_flag, check_function, check_number
+from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
+from pyro_ksd.fit_tests.extent import extent
 from pyro_ksd.fit_tests.localization import localize
 from pyro_ksd.fit_tests.predictive import posterior_predictive
 from pyro_ksd.models.base import SequenceModel
@@ -54,6 +55,7 @@ def ksd_check(
     bootstrap: Bootstrap = "auto",
     num_bootstrap: int = 500,
     level: float = 0.05,
+    tolerance: float | None = None,
     gram: bool = False,
     seed: int = 0,
     progress: bool = True,
@@ -95,6 +97,9 @@ def ksd_check(
     :param num_bootstrap: the number ``B`` of null draws. The smallest p-value of a view is ``1 / (B + 1)``, and that of
         all ``V`` views together up to ``V / (B + 1)`` where only one sees a fault: take more for a smaller level.
     :param level: the p-value up to which the verdict is that the model does not fit.
+    :param tolerance: how much misfit is too little to matter, such as ``0.01``: then the check also says whether more
+        than this share of the sequences cannot be the model's, or whether the data are demonstrably close to it; see
+        *How large is it?* in the method page.
     :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
         ``8 n²`` bytes a view.
     :param seed: of all random numbers; the same seed gives the same result.
@@ -114,6 +119,8 @@ def ksd_check(
     check_flag("gram", gram)
     if order is not None:
         check_number("order", order, least=1)
+    if tolerance is not None:
+        check_share("tolerance", tolerance)
     if refit is not None:
         check_function("refit", refit, "model", "sequences")
     known = adapted(model)
@@ -121,7 +128,14 @@ def ksd_check(
     ends = chosen_ends(end, neighborhood, sequences)
     named = [sequences.symbols[code] for code in ends] or None
     if posterior is not None:
-        _check_alone(parameters=parameters, sampler=sampler, refit=refit, gram=gram or None, bootstrap=bootstrap)
+        _check_alone(
+            parameters=parameters,
+            sampler=sampler,
+            refit=refit,
+            gram=gram or None,
+            bootstrap=bootstrap,
+            tolerance=tolerance,
+        )
         options: dict[str, Any] = {"num_draws": num_bootstrap, "order": order, "ends": ends, "marginal": marginal}
         draws = PosteriorModels(model, sequences, _draws_of(posterior), **options)
         ready: SequenceModel = draws[0]
@@ -173,8 +187,9 @@ def ksd_check(
     )
     started = perf_counter()
     places = localize(result, progress=progress)
+    size = extent(ready, result, places, possible, level=level, tolerance=tolerance, seed=seed)
     settings["seconds_localization"] = perf_counter() - started
-    return to_datatree(result, places, sequences, sites, settings=settings, gram=gram)
+    return to_datatree(result, places, sequences, sites, size, settings=settings, gram=gram)
 
 
 def _check_alone(**others: Any) -> None:

@@ -9,13 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from pyro_ksd.checks.large_alphabets import affordable
 from pyro_ksd.common.option_checks import check_instance, found
-from pyro_ksd.common.row_groups import distinct_rows
 from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions, check_neighborhood, zs
 from pyro_ksd.edits.symbol_relations import one_channel
+from pyro_ksd.fit_tests.informative import recurrence
 from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.end import EndKernel
@@ -149,24 +147,6 @@ def _leave_out_rare(views: dict[str, View], sequences: Sequences) -> None:
         UserWarning,
         stacklevel=4,
     )
-
-
-def recurrence(sequences: Sequences, size: int) -> float:
-    """The share of all runs of ``size`` symbols that occur in another sequence as well.
-
-    >>> recurrence(Sequences.of(["abc", "ab", "ccc"]), 2)
-    0.4
-    """
-    if sequences.width < size:
-        return 0.0
-    windows = sequences.tokens.unfold(1, size, 1)
-    inside = torch.arange(windows.shape[1]) + size <= sequences.lengths[:, None]
-    owner = inside.nonzero()[:, 0]
-    if not len(owner):
-        return 0.0
-    _, run = distinct_rows(windows[inside])
-    pairs = torch.stack([run, owner], 1).unique(dim=0)
-    return float((pairs[:, 0].bincount()[run] > 1).double().mean())
 
 
 def _default_edits(

@@ -86,6 +86,17 @@ def check_level(level: Any) -> None:
         raise ValueError(f"level: expected a number between 0 and 1, such as 0.05, found {found(level)}")
 
 
+def check_share(name: str, share: Any) -> None:
+    """Checks that an option is a share.
+
+    >>> check_share("tolerance", 1.0)
+    Traceback (most recent call last):
+    ValueError: tolerance: expected a share of at least 0 and below 1, such as 0.01, found 1.0
+    """
+    if not is_real(share) or not 0 <= share < 1:
+        raise ValueError(f"{name}: expected a share of at least 0 and below 1, such as 0.01, found {found(share)}")
+
+
 def check_flag(name: str, flag: object) -> None:
     """Checks that an option is true or false.
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -114,7 +114,13 @@ class KeptEdits:
 
     def chunks(self) -> Iterator[ScoredEdits]:
         """The chunks of the data, one after the other."""
-        for index, rows in enumerate(chunk_rows(self.neighborhood, self.sequences)):
+        return self.some_chunks(range(len(self.log_ratios)))
+
+    def some_chunks(self, indices: Iterable[int]) -> Iterator[ScoredEdits]:
+        """Some chunks of the data, in the given order."""
+        slices = chunk_rows(self.neighborhood, self.sequences)
+        for index in indices:
+            rows = slices[index]
             part = self.sequences[rows].narrowed()
             edits = self.edits[index] if self.edits else self.neighborhood.edits(part)
             yield ScoredEdits(rows.start, part, edits, self.log_ratios[index])

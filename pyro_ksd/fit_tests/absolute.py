@@ -17,7 +17,7 @@ from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits
 from pyro_ksd.fit_tests.combination import harmonic_p
-from pyro_ksd.fit_tests.informative import informative_views
+from pyro_ksd.fit_tests.informative import informative_views, recurring_views
 from pyro_ksd.fit_tests.lookahead import missing_rows
 from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, refitted_bootstrap, wild_bootstrap
 from pyro_ksd.fit_tests.statistics import check_sample_size, p_value, u_statistic
@@ -112,6 +112,8 @@ def goodness_of_fit(
     check_number("num_bootstrap", num_bootstrap, least=1)
     check_possible(model, sequences, log_joint)
     kind = _kind(model, len(sequences), bootstrap, refit is not None)
+    if kind == "wild":
+        views = [views[index] for index in recurring_views(views, sequences)]
     started = perf_counter()
     found = assemble(model, sequences, views, max_bytes, keep=True, progress=progress)
     kept = informative_views(views, found.rates, len(sequences))

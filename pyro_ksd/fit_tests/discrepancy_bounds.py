@@ -15,6 +15,8 @@ from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, v_statistic
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 
+_FEW = 30.0  # sequences that carry the sum of squares
+
 
 @dataclass(frozen=True, eq=False)
 class Closeness:
@@ -22,6 +24,8 @@ class Closeness:
 
     :ivar estimate: double ``[V]``, the estimates, 0 where the U-statistic is negative.
     :ivar upper: double ``[V]``, the upper confidence bounds, at most 1.
+
+    Both are NaN for a view of which, effectively, fewer than 30 sequences say anything.
     """
 
     estimate: Tensor
@@ -80,6 +84,8 @@ def _one(matrix: SteinMatrix, draws: Tensor, level: float) -> tuple[Tensor, Tens
     size = matrix.diagonal().mean()
     if not size:  # no edit changes any feature
         return size, size
+    if matrix.diagonal().sum().square() < _FEW * matrix.diagonal().square().sum():
+        return torch.full_like(size, torch.nan), torch.full_like(size, torch.nan)
     rank = math.floor(round(level * (len(draws) + 1), 6))
     if not rank:
         return (u_statistic(matrix).clamp(min=0) / size).sqrt(), torch.ones_like(size)

@@ -8,7 +8,7 @@ removed, more than :math:`m` of them are foreign (:mod:`pyro_ksd.fit_tests.remov
 all sequences. It includes the foreign ones, and with them the random error of their number, so that the bound holds for
 :math:`\varepsilon` as well as for the share in the data.
 
-Nothing is assumed about :math:`q`, and the features need no bound. The robust test of Liu and Briol (2024) divides the
+Nothing is assumed about :math:`q`, and the features need no bound. The robust test of Liu and Briol (2025) divides the
 discrepancy by :math:`\sup_x \|\psi(x)\|`, which is infinite for most models of sequences of unbounded length.
 """
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.option_checks import check_instance, check_level, found, is_real
+from pyro_ksd.common.option_checks import check_instance, check_level, check_share
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.fit_tests.removal import fewest_removals, score_after_removal
 from pyro_ksd.fit_tests.statistics import p_value
@@ -97,10 +97,7 @@ def tolerance_p_value(matrices: Sequence[SteinMatrix], extreme: Tensor, toleranc
     [0.001, 0.001, 1.0]
     """
     views = _reported(matrices, extreme)
-    if not is_real(tolerance) or not 0 <= tolerance < 1:
-        raise ValueError(
-            f"tolerance: expected a share of at least 0 and below 1, such as 0.01, found {found(tolerance)}"
-        )
+    check_share("tolerance", tolerance)
     each = torch.full((len(matrices),), torch.nan, dtype=torch.double)
     if not views:
         return each, torch.tensor(math.nan, dtype=torch.double)

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which views can say anything: those whose edits the model allows."""
+"""Which views can say anything: those whose edits the model allows, and whose features recur."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor
 
+from pyro_ksd.common.row_groups import distinct_rows
+from pyro_ksd.kernels.window_kernel import WindowKernel
+from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import allows_few_jumps
 from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.views import View
+
+_RECURRING = 0.1  # the share of runs of symbols that must occur in several sequences
 
 
 def informative_views(views: Sequence[View], rates: Mapping[Operator, Tensor], num_sequences: int) -> list[int]:
@@ -37,3 +43,47 @@ def informative_views(views: Sequence[View], rates: Mapping[Operator, Tensor], n
             )
         warnings.warn(f"{message}; they are left out", UserWarning, stacklevel=4)
     return [index for index, view in enumerate(views) if view.name not in poor]
+
+
+def recurring_views(views: Sequence[View], sequences: Sequences) -> list[int]:
+    """The views that random signs can judge: all but those of n-grams that hardly ever recur; a warning names these.
+
+    Where almost every n-gram occurs in one sequence only, the statistic is the sum of a few coincidences: edits of one
+    sequence that happen to make an n-gram of another. There are many that raise it a little and few that would lower it
+    much, which random signs take for a fault. Draws from the model have the same coincidences and need no such care.
+
+    :raises ValueError: if no view is left.
+    """
+    rare = [
+        view.name
+        for view in views
+        if isinstance(view.kernel, WindowKernel)
+        and max(recurrence(sequences, shape.width) for shape in view.kernel.shapes) < _RECURRING
+    ]
+    if rare:
+        message = (
+            f"the view(s) {', '.join(rare)} compare runs of symbols of which fewer than {_RECURRING:.0%} occur in "
+            "several sequences, too few for the wild bootstrap"
+        )
+        if len(rare) == len(views):
+            raise ValueError(f"{message}; choose other views, or bootstrap='parametric' if the model can be sampled")
+        warnings.warn(f"{message}; they are left out", UserWarning, stacklevel=4)
+    return [index for index, view in enumerate(views) if view.name not in rare]
+
+
+def recurrence(sequences: Sequences, size: int) -> float:
+    """The share of all runs of ``size`` symbols that occur in another sequence as well.
+
+    >>> recurrence(Sequences.of(["abc", "ab", "ccc"]), 2)
+    0.4
+    """
+    if sequences.width < size:
+        return 0.0
+    windows = sequences.tokens.unfold(1, size, 1)
+    inside = torch.arange(windows.shape[1]) + size <= sequences.lengths[:, None]
+    owner = inside.nonzero()[:, 0]
+    if not len(owner):
+        return 0.0
+    _, run = distinct_rows(windows[inside])
+    pairs = torch.stack([run, owner], 1).unique(dim=0)
+    return float((pairs[:, 0].bincount()[run] > 1).double().mean())

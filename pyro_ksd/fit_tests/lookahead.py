@@ -32,6 +32,7 @@ from pyro_ksd.stein.views import View
 from pyro_ksd.stein.weighting import weighted, weighted_edits
 
 _DRAWN = 128  # edits
+_MOST_CHUNKS = 8  # out of which edits are drawn; large data show what they need in some of them
 
 
 def missing_rows(
@@ -80,21 +81,25 @@ def _drawn_edits(view: View, kernel: FeatureKernel, kept: KeptEdits, generator: 
 
     :returns: ``None`` if no edit has a weight and changes anything.
     """
-    totals = torch.stack([_sizes(weighted(scored, view.operator), kernel)[0].sum() for scored in kept.chunks()])
+    count = len(kept.log_ratios)
+    some = torch.randperm(count, generator=generator)[:_MOST_CHUNKS].tolist()
+    chunks = kept.some_chunks(some)
+    totals = torch.stack([_sizes(weighted(scored, view.operator), kernel)[0].sum() for scored in chunks])
     if not totals.any():
         return None
+    whole = totals.sum() * count / len(some)
     numbers = torch.multinomial(totals, _DRAWN, replacement=True, generator=generator).bincount(minlength=len(totals))
     edited: list[Sequences] = []
     shares: list[Tensor] = []
     changes: list[Tensor] = []
-    for scored, number in zip(kept.chunks(), numbers.tolist(), strict=True):
+    for scored, number in zip(kept.some_chunks(some), numbers.tolist(), strict=True):
         if not number:
             continue
         chunk = weighted(scored, view.operator)
         size, change = _sizes(chunk, kernel)
         chosen = torch.multinomial(size, number, replacement=True, generator=generator).sort().values
         edited.append(chunk.edits.select(chosen).apply(chunk.sequences))
-        shares.append(chunk.weights[chosen] / size[chosen] * totals.sum() / _DRAWN)
+        shares.append(chunk.weights[chosen] / size[chosen] * whole / _DRAWN)
         if change is not None:
             changes.append(change[chosen])
     return _DrawnEdits(Sequences.cat(edited), torch.cat(shares), torch.cat(changes) if changes else None)

@@ -27,7 +27,7 @@ the sandwich.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -37,14 +37,14 @@ from torch import Tensor
 from pyro_ksd.common.option_checks import check_positive, found, is_real
 from pyro_ksd.edits.counts import Count, check_counts, count_changes
 from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood
-from pyro_ksd.edits.weighted_edits import chunk_rows
+from pyro_ksd.edits.weighted_edits import ScoredEdits, chunk_rows
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import mpf
 from pyro_ksd.stein.operators import TailBlockOperator
-from pyro_ksd.stein.weighting import edits_with_ratios, weighted_edits
+from pyro_ksd.stein.weighting import edits_with_ratios, scored_edits, weighted
 
 LEAST_EVENTS = 5.0
 """How many sequences, effectively, must gain and must lose a count; with fewer, its factor cannot be estimated."""
@@ -225,22 +225,36 @@ def jumps_of(
             break
         part = shuffled[rows].narrowed()
         edits, log_ratio = edits_with_ratios(model, neighborhood, part)
-        edit, count, change = count_changes([counts[place] for place in active.tolist()], part, edits)
-        possible = log_ratio[edit] > -torch.inf
-        touched, place = edit[possible].unique(return_inverse=True)
-        own = active[count[possible]]
+        scored = ScoredEdits(rows.start, part, edits, log_ratio)
+        jumps = scored_jumps(scored, [counts[place] for place in active.tolist()])
+        own = active[jumps.count.long()]
         changes += own.bincount(minlength=len(counts))
-        found.append(
-            Jumps(
-                len(part),
-                edits.owner[touched].int(),
-                log_ratio[touched],
-                place.int(),
-                own.int(),
-                change[possible].to(torch.int8),
-            )
-        )
+        found.append(replace(jumps, count=own.int()))
     return found
+
+
+def scored_jumps(scored: ScoredEdits, counts: Sequence[Count]) -> Jumps:
+    """The edits of a chunk that change the counts.
+
+    >>> from pyro_ksd.edits import zs
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein.weighting import scored_edits
+    >>> scored = scored_edits(random_walk(3), zs(), Sequences.of(["abca"]))
+    >>> scored_jumps(scored, [Count("ngram", (1, 1))]).change.tolist()  # to abba and bbca; abbca
+    [1, 1, 1]
+    """
+    edits = scored.edits
+    edit, count, change = count_changes(counts, scored.sequences, edits)
+    possible = scored.log_ratio[edit] > -torch.inf
+    touched, place = edit[possible].unique(return_inverse=True)
+    return Jumps(
+        len(scored.sequences),
+        edits.owner[touched].int(),
+        scored.log_ratio[touched],
+        place.int(),
+        count[possible].int(),
+        change[possible].to(torch.int8),
+    )
 
 
 def length_jumps(model: SequenceModel, sequences: Sequences, neighborhood: Neighborhood) -> list[Jumps]:
@@ -257,10 +271,19 @@ def length_jumps(model: SequenceModel, sequences: Sequences, neighborhood: Neigh
     >>> jumps.log_ratio.exp(), jumps.change  # the walk goes on with probability 3/4, and is never empty
     (tensor([0.7500, 0.7500, 1.3333], dtype=torch.float64), tensor([ 1,  1, -1], dtype=torch.int8))
     """
-    operator = TailBlockOperator(mpf, neighborhood.tail)
+    tail = neighborhood.tail
+    chunks = chunk_rows(tail, sequences)
+    return scored_length_jumps(
+        [scored_edits(model, tail, sequences[rows].narrowed(), rows.start) for rows in chunks], tail
+    )
+
+
+def scored_length_jumps(chunks: Iterable[ScoredEdits], tail: Neighborhood) -> list[Jumps]:
+    """The same from the edits of a tail that a model has scored, a chunk at a time."""
+    operator = TailBlockOperator(mpf, tail)
     found = []
-    for rows in chunk_rows(operator.neighborhood, sequences):
-        moves = weighted_edits(model, operator, sequences[rows].narrowed(), rows.start)
+    for scored in chunks:
+        moves = weighted(scored, operator)
         owners = torch.arange(len(moves.sequences), dtype=torch.int32)
         sides = []
         for sign in (1, -1):

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import Tensor
+
 from pyro_ksd.common.option_checks import check_number, found
 from pyro_ksd.kernels.ngram_codes import LONGEST_CODED
 from pyro_ksd.kernels.window_kernel import Shape, WindowKernel
@@ -15,16 +17,17 @@ from pyro_ksd.kernels.window_kernel import Shape, WindowKernel
 class SkipKernel(WindowKernel):
     r"""Compares the pairs of symbols at certain distances, whatever stands between them.
 
-    With :math:`c_{ab}(x)` the number of positions with :math:`x_i = a` and :math:`x_{i+d} = b`, the features of one
-    distance :math:`d` are :math:`\varphi_{ab} = \sqrt{c_{ab} / \sum_{a'b'} c_{a'b'}}`. Several distances average the
-    kernels of those that fit into the sequence.
+    With :math:`c_{ab}(x)` the number of positions with :math:`x_i = a` and :math:`x_{i+d} = b`, the features of the
+    distance :math:`d` are :math:`\varphi_{ab} = c_{ab} / \sqrt{\ell}`, with the length :math:`\ell` of the sequence.
+    What a sequence shows grows with its length, and the noise with the root of it, so that long sequences count more,
+    but no few of them carry the sum.
 
     :param distances: between the symbols of a pair, in ascending order; neighbors have the distance 1.
 
     >>> from pyro_ksd import Sequences
-    >>> data = Sequences.of(["abc", "acc", "bbc"])
-    >>> SkipKernel((2,)).gram(data, data)[0].tolist()
-    [1.0, 1.0, 0.0]
+    >>> data = Sequences.of(["abac", "aaab", "bc"])
+    >>> SkipKernel((2,)).gram(data, data).tolist()
+    [[0.5, 0.25, 0.0], [0.25, 0.5, 0.0], [0.0, 0.0, 0.0]]
     """
 
     distances: tuple[int, ...] = (2, 3)
@@ -44,7 +47,10 @@ class SkipKernel(WindowKernel):
 
     @property
     def power(self) -> float:
-        return 0.5
+        return 1.0
+
+    def _scale(self, energy: Tensor, lengths: Tensor) -> Tensor:
+        return lengths.clamp(min=1).double().rsqrt()
 
     @property
     def feature_kind(self) -> Literal["skip"]:

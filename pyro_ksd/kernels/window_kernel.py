@@ -49,8 +49,8 @@ class WindowKernel(FeatureKernel):
     r"""Compares how often windows of some shapes occur, wherever they stand.
 
     With :math:`c_u(x)` the number of windows of :math:`x` equal to :math:`u`, the features of one shape are
-    :math:`\varphi_u = T(c_u)\,s`, where the scale :math:`s` makes :math:`\sum_u \varphi_u^2 = 1`. Several shapes
-    average the kernels of those that fit into the sequence.
+    :math:`\varphi_u = T(c_u)\,s`, where the scale :math:`s` depends on the sequence alone. By default it makes
+    :math:`\sum_u \varphi_u^2 = 1`, and several shapes average the kernels of those that fit into the sequence.
     """
 
     @property

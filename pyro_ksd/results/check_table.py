@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from pyro_ksd.results.containers import alphabet_of, dataset
-from pyro_ksd.results.verdicts import listed, verdict, view_finding
+from pyro_ksd.results.findings import listed, view_finding
+from pyro_ksd.results.verdicts import verdict
 from pyro_ksd.results.view_choice import view_names
 
 _LOOKS: dict[str, Any] = {"float_format": "{:.3g}".format, "na_rep": "", "justify": "left", "index_names": False}

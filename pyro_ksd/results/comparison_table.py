@@ -10,8 +10,8 @@ import xarray as xr
 
 from pyro_ksd.results.check_table import Summary
 from pyro_ksd.results.containers import dataset, has_group
+from pyro_ksd.results.findings import listed
 from pyro_ksd.results.p_values import p_text
-from pyro_ksd.results.verdicts import listed
 
 _COLUMNS = ["rank", "ksd", "se", "d_ksd", "d_se", "z", "p_value", "finding"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,18 @@ from torch import Tensor
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_mapping, check_number, found, is_real
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
+from pyro_ksd.fit_tests.effect_sizes import EffectSizes
+from pyro_ksd.fit_tests.extent import Extent
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
 from pyro_ksd.fit_tests.predictive import PosteriorPredictive
+from pyro_ksd.kernels.length import LengthKernel
 from pyro_ksd.results.containers import provenance
 from pyro_ksd.results.labels import feature_labels, operation
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import View
+
+_SHOWN = 20  # sequences of the model, to show beside the data
 
 Settings = Mapping[str, str | int | float]
 """What a test was run with, kept in the attributes of the group ``ksd``."""
@@ -31,6 +37,7 @@ def to_datatree(
     localizations: Sequence[Localization],
     sequences: Sequences,
     impossible_sites: Mapping[int, str],
+    extent: Extent,
     *,
     settings: Settings,
     gram: bool,
@@ -38,8 +45,12 @@ def to_datatree(
     """A test's result as flat groups that ArviZ can plot and netCDF can hold.
 
     ``ksd``
-        ``statistic(view)``, ``p_value(view)``, ``p_value_overall``; ``meaning(view)``, what a view looks at, and
-        ``feature_kind(view)``; ``contribution(view, sequence)``, the share of each sequence in the statistic, and
+        ``statistic(view)``, ``p_value(view)``, ``p_value_overall``; ``meaning(view)``, what a view looks at,
+        ``feature_kind(view)``, and ``weight(view)``, how much it counts; ``foreign_share(view)`` and
+        ``foreign_share_overall``, lower confidence bounds of the share of sequences that are not the model's; with a
+        tolerance, ``tolerance_p_value(view)`` and ``tolerance_p_value_overall`` of the hypothesis that this share is at
+        most the tolerance, and ``discrepancy(view)``, the relative discrepancy, with its upper confidence bound
+        ``discrepancy_upper(view)``; ``contribution(view, sequence)``, the share of each sequence in the statistic, and
         ``attribution(view, sequence, position)``, the share of each position, NaN after the end; if asked for, the
         Stein kernel matrices ``gram(view, sequence, sequence_bis)``
     ``ksd_null``
@@ -48,7 +59,14 @@ def to_datatree(
     ``ksd_ngram``
         for the features of all views that report them one by one: ``view_name``, ``label``, ``mean``, ``share``, ``z``,
         ``p_value`` ``(ngram)``, and ``symbol(ngram, place)``, the codes of the symbols of an n-gram, padded with -1
-        (a start has the number of symbols as a further code, where the sequence is over)
+        (a start has the number of symbols as a further code, where the sequence is over). For features that stand out:
+        ``factor``, by which every occurrence must be weighted to agree with the data, its 95 % interval ``factor_low``
+        to ``factor_high``, and the mean numbers in a sequence ``observed`` in the data and ``expected`` by the model
+    ``ksd_length``
+        ``observed(length)`` and ``expected(length)``, the shares of lengths in the data and the probabilities under the
+        model, if the check looked at the length
+    ``ksd_draws``
+        some sequences of the model, if it can be sampled: ``token(sequence, position)`` and ``length(sequence)``
     ``ksd_edit``
         the edits with the largest share: ``view_name``, ``sequence_index``, ``position_index``, ``operation``,
         ``share`` ``(edit)``
@@ -60,19 +78,23 @@ def to_datatree(
     :param localizations: one for each view.
     :param sequences: all of the data, also what the model calls impossible.
     :param impossible_sites: for each row that the model calls impossible, the site that makes it so, or ``""``.
+    :param extent: how large the misfit is.
     :param settings: what the test was run with, kept in the attributes of ``ksd``.
 
     >>> from pyro_ksd.examples import random_walk
-    >>> from pyro_ksd.fit_tests import goodness_of_fit, localize
+    >>> from pyro_ksd.fit_tests import extent, goodness_of_fit, localize
     >>> from pyro_ksd.stein import default_views
     >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc"])
     >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=20)
-    >>> list(to_datatree(found, localize(found), data, {}, settings={"seed": 0}, gram=False).children)
-    ['ksd', 'ksd_null', 'observed_data', 'ksd_ngram', 'ksd_edit']
+    >>> places = localize(found)
+    >>> size = extent(random_walk(3), found, places, data)
+    >>> list(to_datatree(found, places, data, {}, size, settings={"seed": 0}, gram=False).children)
+    ['ksd', 'ksd_null', 'observed_data', 'ksd_ngram', 'ksd_edit', 'ksd_draws']
     """
     check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
     _check_places(result.views, localizations)
     _check_data(sequences, impossible_sites, len(result.matrices[0]))
+    check_instance("extent", extent, Extent, "what extent(...) gave")
     check_mapping("settings", settings, "what the test was run with, by name")
     check_flag("gram", gram)
     groups = common_groups(
@@ -86,6 +108,8 @@ def to_datatree(
         settings={**settings, **_seconds(result.seconds)},
     )
     _add_places(groups, result.views, localizations, sequences, impossible_sites, result.null.extreme)
+    _add_extent(groups, result.views, extent)
+    _add_lengths(groups, result.views, sequences, impossible_sites)
     if gram:
         kept = groups["ksd"]["sequence"].values
         grams = np.stack([as_numpy(matrix.dense()) for matrix in result.matrices])
@@ -264,6 +288,7 @@ def _add_places(
         .assign_coords(sequence=kept, position=np.arange(attribution.shape[-1]))
         .assign(
             feature_kind=("view", as_strings([view.kernel.feature_kind for view in views])),
+            weight=("view", np.array([view.weight for view in views])),
             contribution=(
                 ("view", "sequence"),
                 np.stack([as_numpy(one.contribution) for one in localizations]),
@@ -278,6 +303,50 @@ def _add_places(
         groups["ksd_impossible"] = xr.Dataset(
             {"site": ("sequence", as_strings(list(impossible_sites.values())))}, coords={"sequence": impossible}
         )
+
+
+def _add_extent(groups: dict[str, xr.Dataset], views: Sequence[View], extent: Extent) -> None:
+    """Adds how large the misfit is."""
+    foreign = extent.foreign
+    groups["ksd"] = groups["ksd"].assign(
+        foreign_share=("view", as_numpy(foreign.share)), foreign_share_overall=((), foreign.share_overall)
+    )
+    tolerated = extent.tolerated
+    if tolerated is not None:
+        groups["ksd"] = (
+            groups["ksd"]
+            .assign_attrs(tolerance=tolerated.tolerance)
+            .assign(
+                tolerance_p_value=("view", as_numpy(tolerated.p_value)),
+                tolerance_p_value_overall=((), tolerated.p_value_overall),
+                discrepancy=("view", as_numpy(tolerated.closeness.estimate)),
+                discrepancy_upper=("view", as_numpy(tolerated.closeness.upper)),
+            )
+        )
+    reported = [size for view, size in zip(views, extent.sizes, strict=True) if view.kernel.feature_kind]
+    names = [field.name for field in fields(EffectSizes)]
+    sizes = {name: ("ngram", _joined([getattr(size, name) for size in reported])) for name in names}
+    groups["ksd_ngram"] = groups["ksd_ngram"].assign(sizes)
+    if extent.drawn is not None:
+        groups["ksd_draws"] = observed_data(extent.drawn[:_SHOWN].narrowed())
+
+
+def _add_lengths(
+    groups: dict[str, xr.Dataset], views: Sequence[View], sequences: Sequences, impossible_sites: Mapping[int, str]
+) -> None:
+    """Adds the lengths of the data and those of the model, if a view compared them."""
+    known = [view.kernel.distribution for view in views if isinstance(view.kernel, LengthKernel)]
+    if not known or known[0] is None:
+        return
+    possible = np.setdiff1d(np.arange(len(sequences)), list(impossible_sites))
+    counts = np.bincount(as_numpy(sequences.lengths)[possible])
+    last = max(len(counts), known[0].shortest + len(known[0].probability))
+    expected = np.zeros(last)
+    expected[known[0].shortest :][: len(known[0].probability)] = as_numpy(known[0].probability)
+    observed = np.pad(counts / len(possible), (0, last - len(counts)))
+    groups["ksd_length"] = xr.Dataset(
+        {"observed": ("length", observed), "expected": ("length", expected)}, coords={"length": np.arange(last)}
+    )
 
 
 def _ngrams(views: Sequence[View], localizations: Sequence[Localization], symbols: Sequence[str]) -> xr.Dataset:

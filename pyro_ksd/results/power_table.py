@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pyro_ksd.results.verdicts import listed
+from pyro_ksd.results.findings import listed
 
 _GOAL = 0.8  # the power that studies are commonly planned for
 _CONFIDENCE = 0.95

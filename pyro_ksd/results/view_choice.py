@@ -31,6 +31,23 @@ def feature_kind(one: Any) -> str:
     return str(one["feature_kind"].item()) if "feature_kind" in one else ""
 
 
+def speaking_views(check: Any) -> list[str]:
+    """The views whose findings count: none unless the whole check rejects the model.
+
+    Under a true model some view or other finds something in many checks; only all views together keep the level. When
+    they reject, the view with the smallest p-value for its weight speaks, and others whose p-values are small enough
+    for their share ``s`` of the weight, at most ``s`` times the level (Bonferroni).
+    """
+    ksd = dataset(check, "ksd")
+    level = float(ksd.attrs["level"])
+    if float(ksd["p_value_overall"]) > level:
+        return []
+    weight = ksd["weight"].values if "weight" in ksd else np.ones(ksd.sizes["view"])
+    ratio = ksd["p_value"].values / (weight / weight.sum())
+    speaking = (ratio <= level * (1 + 1e-9)) | (ratio == ratio.min())
+    return [name for name, speaks in zip(view_names(check), speaking.tolist(), strict=True) if speaks]
+
+
 def known_view(view: str, names: list[str]) -> str:
     """The view that was asked for.
 

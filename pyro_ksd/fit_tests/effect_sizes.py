@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How large the faults are that a check names: factors, and rates observed and expected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.edits.counts import Count, count_values
+from pyro_ksd.fit_tests.absolute import GoodnessOfFit
+from pyro_ksd.fit_tests.localization import Localization, TopFeatures
+from pyro_ksd.fit_tests.tilting import Jumps, scored_jumps, scored_length_jumps, tilt_each
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.views import View
+
+MOST_SIZED = 10
+"""Of how many features of a view the size is found, those that stand out most."""
+
+COVERAGE = 0.95
+"""How often intervals contain the true value."""
+
+_MOST_CHUNKS = 100  # of large data, chosen at random: about 13 million edits are precise enough, and fit into memory
+
+_COUNTED = {"ngram": "ngram", "start": "first", "end": "last", "length": "length"}
+
+
+@dataclass(frozen=True, eq=False)
+class EffectSizes:
+    """How large faults are, for the ``K`` features of a view; NaN where nothing is known.
+
+    :ivar factor: double ``[K]``, by which every occurrence must be weighted to agree with the data, see
+        :mod:`pyro_ksd.fit_tests.tilting`.
+    :ivar factor_low: double ``[K]``, the lower end of its 95 % interval.
+    :ivar factor_high: double ``[K]``, the upper end.
+    :ivar observed: double ``[K]``, the mean number in a sequence of the data.
+    :ivar expected: double ``[K]``, the mean number in a sequence of the model, where it was sampled.
+    """
+
+    factor: Tensor
+    factor_low: Tensor
+    factor_high: Tensor
+    observed: Tensor
+    expected: Tensor
+
+    @staticmethod
+    def unknown(count: int) -> EffectSizes:
+        """Nothing is known of ``count`` features."""
+        return EffectSizes(*(torch.full((count,), torch.nan, dtype=torch.double) for _ in range(5)))
+
+
+def effect_sizes(
+    result: GoodnessOfFit, places: Sequence[Localization], sequences: Sequences, drawn: Sequences | None, level: float
+) -> list[EffectSizes]:
+    """How large the faults of each view are: of the features that stand out, if the model is rejected.
+
+    The model is not asked again: the log-ratios of the edits were kept.
+
+    :param places: one for each view of the test.
+    :param sequences: those of the test.
+    :param drawn: sequences of the model, or ``None`` if it was not sampled.
+    :param level: the p-value up to which the model is rejected, and a feature stands out.
+
+    >>> from pyro_ksd import default_views
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.fit_tests import goodness_of_fit, localize
+    >>> data = random_walk(3, hold=0.3).draw(60, torch.Generator().manual_seed(0))
+    >>> found = goodness_of_fit(random_walk(3, hold=0.1), data, default_views(), num_bootstrap=199)
+    >>> sizes = effect_sizes(found, localize(found), data, None, level=0.05)
+    >>> round(sizes[1].factor[0].item(), 1)  # of pairs of equal symbols
+    3.1
+    """
+    found = [EffectSizes.unknown(0 if one.features is None else len(one.features.code)) for one in places]
+    if result.p_value_overall > level:
+        return found
+    for index, (view, place) in enumerate(zip(result.views, places, strict=True)):
+        features = place.features
+        if features is None or view.kernel.feature_kind not in _COUNTED or result.p_value[index] > level:
+            continue
+        rows, counts = _outstanding(view, features, level, sequences.alphabet_size)
+        if counts:
+            found[index] = _sized(result, view, rows, counts, len(features.code), sequences, drawn)
+    return found
+
+
+def _outstanding(view: View, features: TopFeatures, level: float, alphabet_size: int) -> tuple[Tensor, list[Count]]:
+    """The rows of the features that stand out, long ``[C]``, and what each of them counts."""
+    kind = _COUNTED[view.kernel.feature_kind]
+    if kind == "length":
+        return (features.code == 0).nonzero().squeeze(1), [Count("length")] if (features.code == 0).any() else []
+    known = (features.symbols < alphabet_size).all(1) & (features.p_value <= level)
+    if kind in ("first", "last"):
+        known &= (features.symbols >= 0).sum(1) == 1
+    order = features.z.abs().argsort(descending=True, stable=True)
+    rows = order[known[order]][:MOST_SIZED]
+    ngrams = [tuple(code for code in row if code >= 0) for row in features.symbols[rows].tolist()]
+    return rows, [Count(kind, ngram) for ngram in ngrams]  # type: ignore[arg-type]  # one of the kinds
+
+
+def _sized(
+    result: GoodnessOfFit,
+    view: View,
+    rows: Tensor,
+    counts: Sequence[Count],
+    num_features: int,
+    sequences: Sequences,
+    drawn: Sequences | None,
+) -> EffectSizes:
+    tilts = tilt_each(_jumps(result, view, counts), len(counts), COVERAGE)
+    found = EffectSizes.unknown(num_features)
+    found.factor[rows] = tilts.log_factor.exp()
+    found.factor_low[rows] = tilts.low.exp()
+    found.factor_high[rows] = tilts.high.exp()
+    found.observed[rows] = count_values(counts, sequences).mean(0)
+    if drawn is not None:
+        found.expected[rows] = count_values(counts, drawn).mean(0)
+    return found
+
+
+def _jumps(result: GoodnessOfFit, view: View, counts: Sequence[Count]) -> list[Jumps]:
+    around = view.operator.neighborhood
+    kept = result.edits[around]
+    order = torch.randperm(len(kept.log_ratios), generator=torch.Generator().manual_seed(0))[:_MOST_CHUNKS]
+    chunks = kept.some_chunks(order.tolist())
+    if counts[0].kind == "length":
+        return scored_length_jumps(chunks, around)
+    return [scored_jumps(scored, counts) for scored in chunks]

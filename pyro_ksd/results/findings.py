@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a view that rejects the model found, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from pyro_ksd.results.containers import alphabet_of, dataset, has_group
+from pyro_ksd.results.labels import spelled
+from pyro_ksd.results.view_choice import feature_kind, speaking_views
+
+_MOST_NAMED = 3  # features that a sentence can bear
+_SCALAR = {
+    "surprise": (
+        "the data are more probable than the model's own sequences",
+        "the data are less probable than the model's own sequences",
+    ),
+    "mirror": (
+        "too few symbols equal their mirror image under the model",
+        "too many symbols equal their mirror image under the model",
+    ),
+    "repeats": (
+        "long runs of one symbol are too rare under the model",
+        "long runs of one symbol are too frequent under the model",
+    ),
+    "composition": (
+        "sequences that keep to few symbols are too rare under the model",
+        "sequences that keep to few symbols are too frequent under the model",
+    ),
+}
+"""Words for views with one feature: if it is too small and if it is too large under the model."""
+
+_AS = {"start": " as first symbols", "end": " as last symbols", "ends": " as first and last symbols"}
+_AS_ONE = {"start": " as the first symbol", "end": " as the last symbol", "ends": " as the first and the last symbol"}
+
+
+def view_finding(check: Any, one: xr.Dataset) -> str:
+    """What a view found; nothing if it is not among the :func:`~pyro_ksd.results.view_choice.speaking_views`.
+
+    :param one: the ``ksd`` group at one view.
+    """
+    level = float(one.attrs["level"])
+    if one["view"].item() not in speaking_views(check):
+        return ""
+    kind = feature_kind(one)
+    own = _features(check, one)
+    if not kind or not own.sizes["ngram"]:  # none of its features varies
+        return unnamed(one)
+    if kind in _SCALAR:
+        return _SCALAR[kind][int(own["mean"][0] > 0)]
+    if kind == "length":
+        return _length_finding(check, own, level) or unnamed(one)
+    if kind == "feature" and own.sizes["ngram"] == 1:  # then what the view says, the feature says
+        size = "large" if own["mean"].item() > 0 else "small"
+        return f"{own['label'].item()!r} is too {size} under the model"
+    told = own.isel(ngram=(own["p_value"].values <= level) & _agrees(own))
+    told = told.isel(ngram=np.lexsort((-np.abs(told["z"].values), told["p_value"].values)))
+    words = ("small", "large") if kind == "feature" else ("rare", "frequent")
+    chosen = [told["z"].values < 0, told["z"].values > 0]
+    found = [
+        _named(check, told.isel(ngram=which), kind, word)
+        for word, which in zip(words, chosen, strict=True)
+        if which.any()
+    ]
+    return listed(found) if found else unnamed(one)
+
+
+def unnamed(one: xr.Dataset) -> str:
+    """What a view says that rejects the model, but can blame no feature for it."""
+    words = f"the model gets {one['meaning'].item()} wrong"
+    return f"{words} (no single one stands out)" if feature_kind(one) in ("ngram", "skip", "position") else words
+
+
+def listed(parts: list[str]) -> str:
+    """Words one after the other, with "and" before the last."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _features(check: Any, one: xr.Dataset) -> xr.Dataset:
+    """The features of a view."""
+    ngrams = dataset(check, "ksd_ngram")
+    return ngrams.isel(ngram=ngrams["view_name"].values == one["view"].item())
+
+
+def _named(check: Any, features: xr.Dataset, kind: str, word: str) -> str:
+    """Some features, all of them too rare or all of them too frequent, as a sentence."""
+    labels = [repr(label) for label in _labels(check, features, kind)]
+    shown = [f"{label}{factor}" for label, factor in zip(labels, _factors(features), strict=True)][:_MOST_NAMED]
+    rest = len(labels) > _MOST_NAMED
+    subject = f"{', '.join(shown)}, ..." if rest else listed(shown)
+    is_one = len(labels) == 1
+    place = _AS_ONE.get(kind, "") if is_one else _AS.get(kind, "")
+    return f"{subject} {'is' if is_one else 'are'} too {word}{place} under the model"
+
+
+def _labels(check: Any, features: xr.Dataset, kind: str) -> list[str]:
+    """The labels of features, as a sentence has them: it says itself that a start is one."""
+    if kind == "start":
+        return [spelled(ngram, alphabet_of(check)) for ngram in features["symbol"].values.tolist()]
+    return [str(label) for label in features["label"].values]
+
+
+def _agrees(features: xr.Dataset) -> NDArray[np.bool_]:
+    """Whether the factor of a feature, where it is known, says the same as its score; ``[ngram]``.
+
+    The score compares shares of the n-grams of a sequence, which change with those of other n-grams as well.
+    """
+    if "factor" not in features:
+        return np.ones(features.sizes["ngram"], dtype=bool)
+    too_rare = features["z"].values < 0
+    agrees: NDArray[np.bool_] = np.where(
+        too_rare, features["factor_low"].values > 1, features["factor_high"].values < 1
+    )
+    agrees |= np.isnan(features["factor"].values)
+    return agrees
+
+
+def _factors(features: xr.Dataset) -> list[str]:
+    """How large each fault is, where that is known."""
+    if "factor" not in features:
+        return [""] * features.sizes["ngram"]
+    numbers = [features[name].values.tolist() for name in ("factor", "factor_low", "factor_high")]
+    return [
+        "" if np.isnan(factor) else f" (weight × {factor:.2g}, {low:.2g} to {high:.2g})"
+        for factor, low, high in zip(*numbers, strict=True)
+    ]
+
+
+def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
+    """What is wrong with the length: said only if the means, or the spreads, of the distributions agree with it."""
+    if not has_group(check, "ksd_length"):
+        return ""
+    lengths = dataset(check, "ksd_length")
+    length = lengths["length"].values
+    mean = {name: float(lengths[name].values @ length) for name in ("observed", "expected")}
+    spread = {name: float(np.sqrt(lengths[name].values @ (length - mean[name]) ** 2)) for name in mean}
+    told = own.isel(ngram=own["p_value"].values <= level)
+    signs = dict(zip(told["label"].values.tolist(), np.sign(told["mean"].values).tolist(), strict=True))
+    found = []
+    if signs.get("length", 0) * (mean["expected"] - mean["observed"]) > 0:
+        word = "long" if mean["expected"] > mean["observed"] else "short"
+        found.append(f"too {word} under the model (mean {mean['expected']:.3g}, in the data {mean['observed']:.3g})")
+    if signs.get("spread of the length", 0) * (spread["expected"] - spread["observed"]) > 0:
+        word = "variable" if spread["expected"] > spread["observed"] else "regular"
+        numbers = f"standard deviation {spread['expected']:.3g}, in the data {spread['observed']:.3g}"
+        found.append(f"too {word} under the model ({numbers})")
+    if "even length" in signs:
+        word = "frequent" if signs["even length"] > 0 else "rare"
+        even = [float(lengths[name].values[::2].sum()) for name in ("expected", "observed")]
+        found.append(
+            f"even too {word}ly under the model ({even[0]:.0%}, in the data {even[1]:.0%})".replace(
+                "frequently", "often"
+            ).replace("rarely", "seldom")
+        )
+    return f"lengths are {listed(found)}" if found else "the model gets the shape of the length distribution wrong"
