@@ -78,7 +78,7 @@ def find_view(
     >>> to_learn, to_check = split(data, 0.5)
     >>> view = find_view(random_walk(3), to_learn, progress=False)
     >>> verdict(ksd_check(random_walk(3), to_check, views=view, num_bootstrap=99, progress=False))
-    "the model does not fit (p = 0.010): it makes 'bb + ...' too small"
+    "the model does not fit (p = 0.010): 'bb + ...' is too small under the model...
     """
     check_flag("progress", progress)
     # A check with the same seed must not draw the same sequences: its null draws would not be independent of the view.

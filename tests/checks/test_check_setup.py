@@ -44,7 +44,7 @@ def test_the_views_are_those_of_a_check(views: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:the model gives no probability to lengths")
 def test_a_model_without_lengths_is_looked_at_given_the_lengths() -> None:
-    data = Sequences.of(["abba", "ba", "ab", "aab", "b"])
+    data = Sequences.of(["abba", "ba", "ab", "aab", "b"] * 4)
     setup = model_and_views(tosses, data, None, None, None)
     assert isinstance(setup.model, GivenLengths)
     check = ksd_check(tosses, data, num_bootstrap=2, progress=False)
