@@ -189,7 +189,11 @@ def test_a_quick_run_finds_the_coin_and_repeats_itself() -> None:
 def test_page() -> None:
     names = [view.name for view in default_views()]
     rates = [
-        Rates(dict(zip(names, [tenths / 10 for tenths in range(1, 11)], strict=True)), power=0.7 if index % 2 else 0.9, level=0.05)
+        Rates(
+            dict(zip(names, [tenths / 10 for tenths in range(1, 11)], strict=True)),
+            power=0.7 if index % 2 else 0.9,
+            level=0.05,
+        )
         for index in range(11)
     ]
     rates.append(Rates(rates[0].views, power=0.8, level=0.075))

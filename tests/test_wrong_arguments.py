@@ -714,7 +714,10 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     "EndKernel": (EndKernel, {"width": [*COUNTS, 63, 10**6]}),
     "RepeatsKernel": (RepeatsKernel, {"width": [*COUNTS, 1, 63, 10**6]}),
     "PositionKernel": (PositionKernel, {"period": COUNTS}),
-    "SkipKernel": (SkipKernel, {"distances": [None, "23", 2, (), [2, 3], (3, 2), (2, 2), (0,), (2.5,), (63,), (True,)]}),
+    "SkipKernel": (
+        SkipKernel,
+        {"distances": [None, "23", 2, (), [2, 3], (3, 2), (2, 2), (0,), (2.5,), (63,), (True,)]},
+    ),
     "LengthKernel": (LengthKernel, {"feature": FUNCTIONS}),
     "LengthKernel(...).gram": (
         lambda feature: LengthKernel(feature).gram(DATA, DATA),
@@ -913,7 +916,8 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     "to_datatree": (
         with_defaults(
             to_datatree,
-            result=FOUND, localizations=PLACES, sequences=DATA, impossible_sites={}, extent=SIZE, settings={}, gram=False,
+            result=FOUND, localizations=PLACES, sequences=DATA, impossible_sites={}, extent=SIZE, settings={},
+            gram=False,
         ),
         {
             "result": [None, CHECK, PREDICTED],

@@ -34,9 +34,9 @@ from pyro_ksd.stein.views import View
 
 _OVERALL = "overall"
 _TOO_RARE = "repeats"
-"""A default view that comparisons leave out. Long runs of one symbol may be so rare that no sequence has one. All of them
-then add the same little to the statistic, and the jackknife sees no error: a right model that allows a few long runs would
-be called worse than a wrong one that allows none."""
+"""A default view that comparisons leave out. Long runs of one symbol may be so rare that no sequence has one. All of
+them then add the same little to the statistic, and the jackknife sees no error: a right model that allows a few long
+runs would be called worse than a wrong one that allows none."""
 
 
 def ksd_compare(

@@ -156,9 +156,7 @@ def draw_data_sets(
     return model.draw_given(covariates.repeated(num_sets), generator)
 
 
-def cheap_draws(
-    model: SequenceModel, size: int, sequences: Sequences, generator: torch.Generator
-) -> Sequences | None:
+def cheap_draws(model: SequenceModel, size: int, sequences: Sequences, generator: torch.Generator) -> Sequences | None:
     """Sequences of the model where it can be sampled at little cost, ``None`` where it cannot.
 
     :param size: the number of sequences.

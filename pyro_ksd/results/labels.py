@@ -50,8 +50,10 @@ def feature_labels(
     (['^a...b$'], ['a_b'])
     >>> feature_labels("position", ["position 2 of 3"], [[0]], "abc")
     ['a at position 2 of 3']
-    >>> feature_labels("feature", ["rests 0", "rests 7"], [[], []], "abc"), feature_labels("feature", ["rests 0"], [[]], "abc")
-    (['rests 0', 'rests 7'], ['rests'])
+    >>> feature_labels("feature", ["rests 0", "rests 7"], [[], []], "abc")
+    ['rests 0', 'rests 7']
+    >>> feature_labels("feature", ["rests 0"], [[]], "abc")
+    ['rests']
     """
     if kind == "feature" and len(names) == 1:  # its number says nothing
         return [names[0].rsplit(" ", 1)[0]]

@@ -59,7 +59,9 @@ def test_a_check_of_a_large_alphabet() -> None:
     for probs, fits in ((ZIPF, True), (WRONG, False)):
         with pytest.warns(UserWarning, match=r"400 symbols make \d{3},\d{3} edits of the 60 sequences.*=zs"):
             check = ksd_check(program(probs), data, num_bootstrap=99, progress=False)
-        assert check["ksd"]["view"].values.tolist() == [name for name in VIEWS if name not in ("content-2", "content-3")]
+        assert check["ksd"]["view"].values.tolist() == [
+            name for name in VIEWS if name not in ("content-2", "content-3")
+        ]
         assert (float(check["ksd"]["p_value_overall"]) > 0.05) == fits
 
 

@@ -244,7 +244,10 @@ def test_models_without_a_law_of_the_length_are_compared_given_the_lengths() -> 
     with pytest.warns(UserWarning, match="^model 'symbols': the model gives no probability to lengths") as warned:
         comparison = ksd_compare(models, data, progress=False)
     assert [warning.filename for warning in warned] == [__file__]
-    assert comparison["ksd_compare"]["view"].values.tolist() == [*(name for name in VIEWS if name != "length"), "overall"]
+    assert comparison["ksd_compare"]["view"].values.tolist() == [
+        *(name for name in VIEWS if name != "length"),
+        "overall",
+    ]
     assert comparison["ksd_compare"].attrs["edits"] == "substitution"
     with pytest.raises(ValueError, match="model 'symbols': view 'content-1': found edits that change the length"):
         ksd_compare(models, data, views=default_views(), progress=False)
