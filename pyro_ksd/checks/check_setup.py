@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from torch import Tensor
 
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views
@@ -19,27 +22,60 @@ from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.views import View
 
 
+@dataclass(frozen=True, eq=False)
+class CheckSetup:
+    """What a check looks at, and how.
+
+    :param model: the model; given the lengths, where it does not define their distribution.
+    :param views: the views to look at.
+    :param log_joint: double ``[N]``, the log-joint of the data under the model.
+    """
+
+    model: SequenceModel
+    views: list[View]
+    log_joint: Tensor
+
+
+def check_setup(
+    model: SequenceModel,
+    sequences: Sequences,
+    ends: Sequence[int],
+    views: str | View | Sequence[str | View] | None,
+    neighborhood: Neighborhood | None,
+    balancing: str | Balancing | None,
+) -> CheckSetup:
+    """The views for a model and data, and the model as they look at it.
+
+    :param sequences: the data.
+    :param ends: the codes of the symbols with which sequences end, see
+        :func:`~pyro_ksd.checks.end_argument.chosen_ends`; the model knows them.
+    :param views: these and the following as for :func:`~pyro_ksd.ksd_check`.
+    :raises ValueError: if the data do not suit the model, or the views do not.
+    """
+    model.check_data(sequences)
+    log_joint = checked_log_joint(model, sequences)
+    given_lengths = why_given_lengths(model, sequences, log_joint)
+    if given_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
+        raise ValueError(message)
+    chosen = chosen_views(views, neighborhood, balancing, [model], sequences, given_lengths=given_lengths)
+    if not given_lengths:
+        return CheckSetup(model, chosen, log_joint)
+    check_keeps_length(chosen, sequences[:10], given_lengths)
+    return CheckSetup(GivenLengths(model), chosen, log_joint.masked_fill(sequences.lengths == 0, 0.0))
+
+
 def model_and_views(
     model: Any,
     sequences: Sequences,
     views: str | View | Sequence[str | View] | None,
     neighborhood: Neighborhood | None,
     balancing: str | Balancing | None,
-) -> tuple[SequenceModel, list[View]]:
-    """What :func:`~pyro_ksd.ksd_check` looks at, and how, when it is called with these arguments.
+) -> CheckSetup:
+    """The setup of ``ksd_check(model, sequences, views=..., neighborhood=..., balancing=...)``.
 
-    :param model: what ``ksd_check`` takes.
-    :param sequences: the data.
+    :param model: what :func:`~pyro_ksd.ksd_check` takes.
     :raises ValueError: as ``ksd_check`` does.
     """
     ends = chosen_ends(None, neighborhood, sequences)
     ready = as_model(model, sequences, end=[sequences.symbols[code] for code in ends] or None)
-    ready.check_data(sequences)
-    given_lengths = why_given_lengths(ready, sequences, checked_log_joint(ready, sequences))
-    if given_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
-        raise ValueError(message)
-    chosen = chosen_views(views, neighborhood, balancing, [ready], sequences, given_lengths=given_lengths)
-    if given_lengths:
-        check_keeps_length(chosen, sequences[:10], given_lengths)
-        ready = GivenLengths(ready)
-    return ready, chosen
+    return check_setup(ready, sequences, ends, views, neighborhood, balancing)

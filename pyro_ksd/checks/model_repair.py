@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyro_ksd.checks.check_setup import check_setup
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends
-from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views
 from pyro_ksd.common.option_checks import check_level, found
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import Neighborhood
@@ -24,10 +24,8 @@ from pyro_ksd.fit_tests.tilting import LEAST_EVENTS, jumps_of
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
-from pyro_ksd.models.impossible_sequences import check_possible, checked_log_joint
-from pyro_ksd.models.length_distribution import why_given_lengths
+from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.programs.marginal import Marginal
-from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.models.wrappers.tilted import TiltedModel
 from pyro_ksd.results.labels import spelled
 from pyro_ksd.sequences.container import Sequences
@@ -130,19 +128,11 @@ def repair(
     ends = chosen_ends(end, neighborhood, sequences)
     named = [sequences.symbols[code] for code in ends] or None
     inner = as_model(model, sequences, parameters=parameters, order=order, end=named, marginal=marginal)
-    inner.check_data(sequences)
-    log_joint = checked_log_joint(inner, sequences)
-    given_lengths = why_given_lengths(inner, sequences, log_joint)
-    [view] = chosen_views("content-1", neighborhood, None, [inner], sequences, given_lengths=given_lengths)
-    asked: SequenceModel = inner
-    if given_lengths:
-        check_keeps_length([view], sequences[:10], given_lengths)
-        asked = GivenLengths(inner)
-        log_joint = log_joint.masked_fill(sequences.lengths == 0, 0.0)
-    check_possible(asked, sequences, log_joint)
+    setup = check_setup(inner, sequences, ends, "content-1", neighborhood, None)
+    check_possible(setup.model, sequences, setup.log_joint)
     counts = _candidates(views, sequences)
-    around = view.operator.neighborhood
-    jumps = jumps_of(asked, _thinned(sequences, around), around, counts)
+    around = setup.views[0].operator.neighborhood
+    jumps = jumps_of(setup.model, _thinned(sequences, around), around, counts)
     chosen = select_tilts(jumps, len(counts), level=level, coverage=0.95)
     kept = [counts[place] for place in chosen.chosen]
     tilted = chosen.tilts

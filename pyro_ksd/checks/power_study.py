@@ -119,10 +119,10 @@ def power(
     kinds = {}
     for size in sizes:
         first = source(size, generator)
-        ready, chosen = model_and_views(drawn, first, views, neighborhood, balancing)
-        meaning |= {view.name: view.kernel.meaning for view in chosen}
+        setup = model_and_views(drawn, first, views, neighborhood, balancing)
+        meaning |= {view.name: view.kernel.meaning for view in setup.views}
         asked: Bootstrap = "wild" if bootstrap == "auto" and is_read_off_data(first) else bootstrap
-        checks = _Checks(ready, chosen, asked, num_bootstrap, level, generator, progress)
+        checks = _Checks(setup.model, setup.views, asked, num_bootstrap, level, generator, progress)
         counts: Counter[str] = Counter()
         for run in tqdm(range(runs), desc=f"checks of {size:,}", unit="check", disable=not progress):
             counts.update(checks.seeing(first if run == 0 else source(size, generator)))

@@ -17,7 +17,7 @@ best view has the largest :math:`z` is taken.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,7 +30,7 @@ from pyro_ksd.common.option_checks import check_flag
 from pyro_ksd.common.random_numbers import drawn_seed, seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.kernels.base import FeatureKernel
-from pyro_ksd.kernels.embedding import EmbeddingKernel
+from pyro_ksd.kernels.direction import DirectionKernel, DirectionPart
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import adapted
@@ -78,102 +78,51 @@ def find_view(
     >>> to_learn, to_check = split(data, 0.5)
     >>> view = find_view(random_walk(3), to_learn, progress=False)
     >>> verdict(ksd_check(random_walk(3), to_check, views=view, num_bootstrap=99, progress=False))
-    "the model does not fit (p = 0.010): it makes 'bb + ...' too small"
+    "the model does not fit (p = 0.010): 'bb + ...' is too small under the model...
     """
     check_flag("progress", progress)
     # A check with the same seed must not draw the same sequences: its null draws would not be independent of the view.
     generator = seeded_generator(drawn_seed(seeded_generator(seed)))
     sequences = as_sequences(data, adapted(model))
-    ready, chosen = model_and_views(model, sequences, views, neighborhood, balancing)
-    sequences = sequences[find_impossible(ready, sequences).others]
+    setup = model_and_views(model, sequences, views, neighborhood, balancing)
+    sequences = sequences[find_impossible(setup.model, sequences, setup.log_joint).others]
     if len(sequences) < _FOLDS:
         raise ValueError(
             f"data: expected at least {_FOLDS} possible sequences to learn from, found {len(sequences)}; check "
             "the model with all of them instead, without find_view"
         )
-    usable = [
-        view for view in chosen if isinstance(view.kernel, FeatureKernel) and view.kernel.feature_kind != "surprise"
-    ]
+    usable = [view for view in setup.views if isinstance(view.kernel, FeatureKernel)]
     if not usable:
+        names = [view.name for view in setup.views]
         raise ValueError(
-            f"views: expected a view whose kernel has features, found {[view.name for view in chosen]}; pass names of "
-            "default views, or views with a FeatureKernel"
+            f"views: expected a view whose kernel has features, found {names}; pass names of default views, or views "
+            "with a FeatureKernel"
         )
-    together = Sequences.cat([sequences, *_drawn(ready, sequences, generator)])
-    matrices = assemble(ready, together, usable, progress=progress).matrices[0]
+    together = Sequences.cat([sequences, *_drawn(setup.model, sequences, generator)])
+    matrices = assemble(setup.model, together, usable, progress=progress).matrices[0]
     learned = [
         _learned(view, matrix.features, len(sequences))
         for view, matrix in zip(usable, matrices, strict=True)
         if matrix.features is not None
     ]
     best = max(learned, key=lambda direction: direction.z)
-    parts = _combined([direction for direction in learned if direction.view.operator is best.view.operator])
-    return View("found", best.view.operator, DirectionKernel(Direction(tuple(parts), _name(parts, sequences))))
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """The features of one kernel in a direction.
-
-    :param kernel: whose features they are.
-    :param codes: long ``[D]``, the codes of the features, ascending.
-    :param weights: double ``[D]``, their weights.
-    :param gain: double ``[D]``, what each of them adds to the mean of the direction's Stein feature.
-    """
-
-    kernel: FeatureKernel
-    codes: Tensor
-    weights: Tensor
-    gain: Tensor
-
-    def values(self, sequences: Sequences) -> Tensor:
-        """The weighted sums of the features, double ``[N]``."""
-        matrix = self.kernel.features(sequences)
-        codes = torch.arange(matrix.values.shape[1]) if matrix.codes is None else matrix.codes
-        place = torch.searchsorted(self.codes, codes).clamp_(max=len(self.codes) - 1)
-        known = self.codes[place] == codes
-        return _products(matrix, (self.weights[place] * known)[:, None])[:, 0]
-
-
-@dataclass(frozen=True, eq=False)
-class Direction:
-    r"""A linear combination of features, :math:`f(x) = \sum_u w_u \varphi_u(x)`.
-
-    :param parts: of several kernels.
-    :param name: what it is called.
-    """
-
-    parts: tuple[Part, ...]
-    name: str
-
-    def __call__(self, sequences: Sequences) -> Tensor:
-        return torch.stack([part.values(sequences) for part in self.parts]).sum(0)[:, None]
-
-
-@dataclass(frozen=True, eq=False)
-class DirectionKernel(EmbeddingKernel):
-    """The product of two values of a direction."""
-
-    function: Direction
-
-    def feature_label(self, code: int, alphabet_size: int) -> str:
-        return self.function.name
-
-    @property
-    def meaning(self) -> str:
-        return f"the combination {self.function.name}"
+    combined = _combined([direction for direction in learned if direction.view.operator is best.view.operator])
+    parts = tuple(direction.part for direction in combined)
+    return View("found", best.view.operator, DirectionKernel(parts, _name(combined, sequences)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Learned:
     """The direction of one view, and how much it is worth.
 
+    :ivar gain: double ``[D]``, what each feature adds to the mean of the direction's Stein feature.
     :ivar z: the mean over sequences that it was not learned from, over its standard error.
     :ivar spread: the root mean square of its values.
     """
 
     view: View
-    part: Part
+    part: DirectionPart
+    gain: Tensor
     z: float
     spread: float
 
@@ -205,41 +154,48 @@ def _learned(view: View, matrix: FeatureMatrix, count: int) -> _Learned:
     spread = float(squares.sqrt().clamp(min=_TINY))
     assert isinstance(view.kernel, FeatureKernel)
     codes = torch.arange(mean.shape[1]) if matrix.codes is None else matrix.codes
-    part = Part(view.kernel, codes, directions[-1], directions[-1] * mean[-1])
-    return _Learned(view, part, float(held_out.mean()) / spread * count**0.5, spread)
+    part = DirectionPart(view.kernel, codes, directions[-1])
+    z = float(held_out.mean()) / spread * count**0.5
+    return _Learned(view, part, directions[-1] * mean[-1], z, spread)
 
 
-def _combined(learned: Sequence[_Learned]) -> list[Part]:
-    """The directions of several views as parts of one, those that are worth nothing left out.
+def _combined(learned: Sequence[_Learned]) -> list[_Learned]:
+    """The directions of several views, weighted for one sum; those that are worth nothing are left out.
 
     The sign is such that the feature that adds most has a positive weight.
     """
     best = max(learned, key=lambda direction: direction.z)
     useful = [direction for direction in learned if direction.z > 0] or [best]
     factors = [direction.z**2 / direction.spread for direction in useful]
-    tops = [factor * direction.part.gain.max() for factor, direction in zip(factors, useful, strict=True)]
-    leading = useful[tops.index(max(tops))].part
-    sign = 1.0 if leading.weights[leading.gain.argmax()] > 0 else -1.0
-    return [
-        Part(part.kernel, part.codes, sign * factor * part.weights, factor * part.gain)
-        for factor, part in zip(factors, (direction.part for direction in useful), strict=True)
-    ]
+    tops = [factor * direction.gain.max() for factor, direction in zip(factors, useful, strict=True)]
+    leading = useful[tops.index(max(tops))]
+    sign = 1.0 if leading.part.weights[leading.gain.argmax()] > 0 else -1.0
+    return [_scaled(direction, sign, factor) for factor, direction in zip(factors, useful, strict=True)]
 
 
-def _name(parts: Sequence[Part], sequences: Sequences) -> str:
-    """The features that add most to a direction, with their signs."""
+def _scaled(direction: _Learned, sign: float, factor: float) -> _Learned:
+    """A direction with other weights; its gains keep their sign, as they do not depend on that of the weights."""
+    part = replace(direction.part, weights=sign * factor * direction.part.weights)
+    return replace(direction, part=part, gain=factor * direction.gain)
+
+
+def _name(directions: Sequence[_Learned], sequences: Sequences) -> str:
+    """The features that add most to a sum of directions, with their signs."""
     symbols = [str(symbol) for symbol in sequences.symbols]
     named = []
-    for part in parts:
-        top = part.gain.topk(min(_NAMED, len(part.gain))).indices
-        ngrams = part.kernel.feature_symbols(part.codes[top], sequences.alphabet_size).tolist()
-        kernel = part.kernel
-        names = [kernel.feature_label(code, len(symbols)) for code in part.codes[top].tolist()]
-        labels = feature_labels(kernel.feature_kind, names, ngrams, symbols)
-        named += list(zip(part.gain[top].tolist(), part.weights[top].tolist(), labels, strict=True))
+    for direction in directions:
+        kernel = direction.part.kernel
+        top = direction.gain.topk(min(_NAMED, len(direction.gain))).indices
+        codes = direction.part.codes[top]
+        names = [kernel.feature_label(code, len(symbols)) for code in codes.tolist()]
+        labels = feature_labels(
+            kernel.feature_kind, names, kernel.feature_symbols(codes, len(symbols)).tolist(), symbols
+        )
+        weights = direction.part.weights[top].tolist()
+        named += list(zip(direction.gain[top].tolist(), weights, labels, strict=True))
     named.sort(reverse=True)
     signed = [f"{'+' if weight > 0 else '-'} {label}" for _, weight, label in named[:_NAMED]]
-    rest = " ..." if sum(len(part.codes) for part in parts) > len(signed) else ""
+    rest = " ..." if sum(len(direction.gain) for direction in directions) > len(signed) else ""
     return " ".join(signed).removeprefix("+ ") + rest
 
 

@@ -34,7 +34,7 @@ class Witness:
         column = codes
         known = None
         if self.own.codes is not None:
-            column = torch.searchsorted(self.own.codes, codes).clamp_(max=len(self.own.codes) - 1)
+            column = torch.searchsorted(self.own.codes, codes.contiguous()).clamp_(max=len(self.own.codes) - 1)
             known = self.own.codes.index_select(0, column) == codes
         found = self.total.index_select(0, column) - self._own_at(rows, column)
         return found if known is None else found.mul_(known)

@@ -66,12 +66,12 @@ def moving(sequences: Tensor | None = None, lengths: Tensor | None = None, num_s
 
 
 def test_power_grows_with_the_size_and_all_sizes_are_ascending() -> None:
-    table = power(WALK, HOLDING, [60, 8, 8], **QUICK)
-    assert table["power"].columns.tolist() == [8, 60]
+    table = power(WALK, HOLDING, [60, 3, 3], **QUICK)
+    assert table["power"].columns.tolist() == [3, 60]
     assert table["power"].index.tolist() == [*(view.name for view in default_views()), "overall"]
-    assert shares(table, 8)["overall"] < 0.7 < shares(table, 60)["overall"]
+    assert shares(table, 3)["overall"] < 0.7 < shares(table, 60)["overall"]
     assert shares(table, 60)["start"] < 0.5 < shares(table, 60)["content-2"]
-    assert table.attrs["kinds"] == {8: "parametric", 60: "parametric"}
+    assert table.attrs["kinds"] == {3: "parametric", 60: "parametric"}
 
 
 def test_one_seed_one_result() -> None:
@@ -91,7 +91,7 @@ def test_the_bootstrap_is_that_of_the_check() -> None:
 def test_a_simulated_check_finds_the_p_values_of_a_check(bootstrap: Any) -> None:
     """With the whole pool as null draws of one check, everything random is the same."""
     data = HOLDING.draw(12, torch.Generator().manual_seed(3))
-    _, views = power_study.model_and_views(WALK, data, None, None, None)
+    views = power_study.model_and_views(WALK, data, None, None, None).views
     generator = torch.Generator().manual_seed(4)
     checks = power_study._Checks(WALK, views, bootstrap, 1000, 0.05, generator, progress=False)
     found = checks._p_values(data)
@@ -222,13 +222,15 @@ def band(rate: float, runs: int) -> tuple[float, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "runs"), [(20, 1000), (120, 500)])
 def test_the_level_under_no_fault(size: int, runs: int) -> None:
+    """Views of rare features, such as long runs, may reject more rarely: they take few values, or have few jumps."""
     found = shares(power(WALK, WALK, size, runs=runs, progress=False), size)
     low, high = band(0.05, runs)
-    assert all(low <= share <= high for share in found.values()), found
+    assert all(share <= high for share in found.values()), found
+    assert low <= found["overall"], found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "hold"), [(15, 0.1), (110, 0.03)])
+@pytest.mark.parametrize(("size", "hold"), [(15, 0.02), (110, 0.01)])
 def test_the_power_is_that_of_many_checks(size: int, hold: float) -> None:
     """The same shares as in a loop over checks, within 4 standard errors of the difference."""
     runs = 400

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from pyro_ksd import View, default_views, find_view, ksd_check, plot_check, split, summary, verdict
 from pyro_ksd.checks import view_finder
-from pyro_ksd.checks.view_finder import Direction, DirectionKernel, Part
 from pyro_ksd.examples import random_walk
-from pyro_ksd.kernels import ContiguousKernel, HammingKernel, LengthKernel, StartKernel
+from pyro_ksd.kernels import ContiguousKernel, FeatureKernel, HammingKernel, LengthKernel
+from pyro_ksd.kernels.direction import DirectionKernel, DirectionPart
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import MarkovSequence, SequenceModel, with_sampler
 from pyro_ksd.sequences.container import Sequences
@@ -37,8 +37,21 @@ def dense(matrix: FeatureMatrix) -> Tensor:
     return matrix.values.to_dense() if matrix.values.is_sparse else matrix.values
 
 
-def weights_by_code(part: Part) -> dict[int, float]:
+def weights_by_code(part: DirectionPart) -> dict[int, float]:
     return dict(zip(part.codes.tolist(), part.weights.tolist(), strict=True))
+
+
+def kernel_of(view: View) -> DirectionKernel:
+    assert isinstance(view.kernel, DirectionKernel)
+    return view.kernel
+
+
+def direction(
+    view: View, codes: list[int], weights: list[float], gain: list[float], z: float = 1.0, spread: float = 1.0
+) -> Any:
+    assert isinstance(view.kernel, FeatureKernel)
+    part = DirectionPart(view.kernel, torch.tensor(codes), torch.tensor(weights, dtype=torch.double))
+    return view_finder._Learned(view, part, torch.tensor(gain, dtype=torch.double), z, spread)
 
 
 class Unsampled(SequenceModel):
@@ -50,24 +63,12 @@ class Unsampled(SequenceModel):
         return WALK.log_joint(sequences)
 
 
-def test_a_direction_is_a_weighted_sum_of_features() -> None:
-    x = Sequences.of(["abca", "b", "bbcab", "cc"])
-    pairs = Part(ContiguousKernel(2), torch.tensor([1, 4, 8]), torch.tensor([2.0, -1.0, 0.5]).double(), torch.zeros(3))
-    start = Part(StartKernel(), torch.tensor([1]), torch.tensor([10.0]).double(), torch.zeros(1))
-    found = Direction((pairs, start), "name")(x)
-    # ab: 1, bb: 4, cc: 8; the features of pairs are the roots of their shares
-    expected = [2 * (1 / 3) ** 0.5, 10.0, 2 * (1 / 4) ** 0.5 - (1 / 4) ** 0.5 + 10, 0.5]
-    assert found.shape == (4, 1)
-    assert found[:, 0].tolist() == pytest.approx(expected)
-
-
 def test_the_stein_feature_of_a_found_view_combines_those_of_the_views() -> None:
     view = find_view(WALK, drawn(HOLDING, 30), progress=False)
     data = drawn(HOLDING, 10, seed=1)
-    function = view.kernel.function  # type: ignore[attr-defined]
     [own] = assemble(WALK, data, [view]).matrices[0]
     total = torch.zeros(10, dtype=torch.double)
-    for part in function.parts:
+    for part in kernel_of(view).parts:
         [matrix] = assemble(WALK, data, [View("part", view.operator, part.kernel)]).matrices[0]
         assert isinstance(matrix, FeatureMatrix)
         codes = range(matrix.values.shape[1]) if matrix.codes is None else matrix.codes.tolist()
@@ -87,17 +88,17 @@ def test_what_is_learned_from_a_view(num_drawn: int, sparse: bool) -> None:
     [view] = default_views()[:1]
     found = view_finder._learned(view, FeatureMatrix(values, torch.tensor([2, 3, 5, 7])), 13)
 
-    def direction(rows: list[int]) -> Any:
+    def plain(rows: list[int]) -> Any:
         second = np.mean([psi[row] ** 2 for row in rows], 0)
         if num_drawn:
             second = (second + np.mean(psi[13:] ** 2, 0)) / 2
         return np.mean([psi[row] for row in rows], 0) / (second + second.mean())
 
-    whole = direction(list(range(13)))
+    whole = plain(list(range(13)))
     assert found.part.codes.tolist() == [2, 3, 5, 7]
     np.testing.assert_allclose(found.part.weights, whole)
-    np.testing.assert_allclose(found.part.gain, whole * psi[:13].mean(0))
-    folds = [direction([row for row in range(13) if row % 5 != fold]) for fold in range(5)]
+    np.testing.assert_allclose(found.gain, whole * psi[:13].mean(0))
+    folds = [plain([row for row in range(13) if row % 5 != fold]) for fold in range(5)]
     held_out = np.array([psi[row] @ folds[row % 5] for row in range(13)])
     squares = np.mean(held_out**2)
     if num_drawn:
@@ -108,30 +109,35 @@ def test_what_is_learned_from_a_view(num_drawn: int, sparse: bool) -> None:
 
 def test_views_are_weighted_by_what_they_are_worth() -> None:
     one, two, three = default_views()[:3]
-    parts = [
-        Part(ContiguousKernel(size), torch.tensor([0]), *torch.tensor(own, dtype=torch.double))
-        for size, own in [(1, [[-2.0], [1.0]]), (2, [[5.0], [0.1]]), (3, [[1.0], [9.0]])]
-    ]
     learned = [
-        view_finder._Learned(view, part, z, spread)
-        for view, part, z, spread in zip((one, two, three), parts, (3.0, 1.0, -1.0), (0.5, 2.0, 1.0), strict=True)
+        direction(one, [0], [-2.0], [1.0], z=3.0, spread=0.5),
+        direction(two, [0], [5.0], [0.1], z=1.0, spread=2.0),
+        direction(three, [0], [1.0], [9.0], z=-1.0, spread=1.0),
     ]
     found = view_finder._combined(learned)
     # z² / spread is 18 and 1/2; the third view is worth nothing; the first feature adds most, so it gets a plus
-    assert [part.weights.tolist() for part in found] == [[36.0], [-2.5]]
-    assert [part.gain.tolist() for part in found] == [[18.0], [0.05]]
-    assert [part.kernel for part in found] == [part.kernel for part in parts[:2]]
+    assert [own.part.weights.tolist() for own in found] == [[36.0], [-2.5]]
+    assert [own.gain.tolist() for own in found] == [[18.0], [0.05]]
+    assert [own.view for own in found] == [one, two]
+    assert [own.part.kernel for own in found] == [one.kernel, two.kernel]
     [alone] = view_finder._combined(learned[2:])
-    assert alone.weights.tolist() == [1.0]
+    assert alone.part.weights.tolist() == [1.0]
 
 
 def test_the_name_has_the_features_that_matter_most() -> None:
     data = Sequences.of(["abc"])
-    start = Part(StartKernel(), torch.tensor([0, 2]), torch.tensor([-1.0, 3.0]), torch.tensor([0.2, 0.4]))
-    length = Part(LengthKernel(), torch.tensor([0]), torch.tensor([-1.0]), torch.tensor([0.3]))
+    views = {view.name: view for view in default_views()}
+    start = direction(views["start"], [0, 2], [-1.0, 3.0], [0.2, 0.4])
+    length = direction(views["length"], [0], [-1.0], [0.3])
     assert view_finder._name([start, length], data) == "^c - length - ^a"
-    many = Part(ContiguousKernel(2), torch.arange(9), torch.ones(9), torch.arange(9.0))
+    many = direction(views["content-2"], list(range(9)), [1.0] * 9, [float(code) for code in range(9)])
     assert view_finder._name([many], data) == "cc + cb + ca + bc ..."
+    skip = direction(views["skip"], [1], [-1.0], [0.4])
+    position = direction(views["position"], [3], [2.0], [0.3])
+    surprise = direction(views["surprise"], [0], [-2.0], [0.5])
+    mirror = direction(views["mirror"], [0], [1.0], [0.6])
+    expected = "mirrored symbols - log-probability - a_b + a at position 2 of 6"
+    assert view_finder._name([skip, position, surprise, mirror], data) == expected
 
 
 def test_a_held_walk_is_found_by_its_repeats() -> None:
@@ -139,22 +145,45 @@ def test_a_held_walk_is_found_by_its_repeats() -> None:
     assert view.name == "found"
     assert isinstance(view.operator, ZanellaOperator)
     assert isinstance(view.kernel, DirectionKernel)
-    named = view.kernel.feature_name.removesuffix(" ...").split(" + ")
+    named = kernel_of(view).name.removesuffix(" ...").split(" + ")
     assert {"aa", "bb", "cc"} >= {name for name in named if len(name) == 2} != set()
-    assert view.kernel.meaning == f"the combination {view.kernel.feature_name}"
+    assert kernel_of(view).meaning == f"the combination {kernel_of(view).name}"
 
 
 def test_a_wrong_length_is_found_by_the_operator_that_sees_it() -> None:
     view = find_view(WALK, drawn(random_walk(3, mean_length=25), 40), progress=False)
     assert isinstance(view.operator, TailBlockOperator)
-    assert view.kernel.feature_name.startswith("length")
+    assert kernel_of(view).name.startswith("length")
+
+
+def test_the_length_has_several_features() -> None:
+    """Even lengths with the mean of the model: only one of the five features of the length can show it."""
+    data = drawn(WALK, 200)
+    even = Sequences(torch.nn.functional.pad(data.tokens, (0, 1)), data.lengths + data.lengths % 2, data.alphabet)
+    view = find_view(WALK, even[:100], views="length", progress=False)
+    [part] = kernel_of(view).parts
+    assert isinstance(part.kernel, LengthKernel)
+    assert part.codes.tolist() == list(range(5))
+    assert "even length" in kernel_of(view).name.split(" ...")[0]
+    check = ksd_check(WALK, even[100:], views=view, **QUICK)
+    assert float(check["ksd"]["p_value_overall"]) == 0.01
+
+
+def test_the_surprise_may_be_found() -> None:
+    to_learn, to_check = split(drawn(HOLDING, 60), 0.5)
+    view = find_view(WALK, to_learn, views="surprise", progress=False)
+    assert kernel_of(view).name == "log-probability"
+    for bootstrap in ("parametric", "wild"):
+        checks = [ksd_check(WALK, to_check, views=own, bootstrap=bootstrap, **QUICK) for own in (view, "surprise")]
+        p_values = [float(check["ksd"]["p_value_overall"]) for check in checks]
+        assert p_values[0] == p_values[1]
 
 
 @pytest.mark.parametrize("wrong", [HOLDING, random_walk(3, mean_length=25)])
 def test_a_found_view_combines_views_of_one_operator(wrong: Any) -> None:
     views = default_views()
     view = find_view(WALK, drawn(wrong, 40), views=views, progress=False)
-    kernels = {part.kernel for part in view.kernel.function.parts}  # type: ignore[attr-defined]
+    kernels = {part.kernel for part in kernel_of(view).parts}
     assert kernels <= {own.kernel for own in views if own.operator is view.operator}
 
 
@@ -162,10 +191,10 @@ def test_a_found_view_works_in_reports_as_others_do() -> None:
     to_learn, to_check = split(drawn(HOLDING, 60).over("abc"), 0.5)
     view = find_view(WALK, to_learn, progress=False)
     check = ksd_check(WALK, to_check, views=["length", view], **QUICK)
-    label = view.kernel.feature_name
+    label = kernel_of(view).name
     assert summary(check).loc["found", "looks at"] == view.kernel.meaning
-    assert summary(check).loc["found", "finding"] == f"it makes {label!r} too small"
-    assert f"it makes {label!r} too small" in verdict(check)
+    assert summary(check).loc["found", "finding"] == f"{label!r} is too small under the model"
+    assert f"{label!r} is too small under the model" in verdict(check)
     assert float(check["ksd"]["contribution"].sel(view="found").sum()) == pytest.approx(
         float(check["ksd"]["statistic"].sel(view="found"))
     )
@@ -175,7 +204,8 @@ def test_a_found_view_works_in_reports_as_others_do() -> None:
 
 def test_one_seed_one_view() -> None:
     data = drawn(HOLDING, 30)
-    values = [find_view(WALK, data, seed=seed, progress=False).kernel.features(data).values for seed in (0, 0, 1)]  # type: ignore[attr-defined]
+    views = [find_view(WALK, data, views="content-2", seed=seed, progress=False) for seed in (0, 0, 1)]
+    values = [kernel_of(view).features(data).values for view in views]
     assert values[0].equal(values[1])
     assert not values[0].equal(values[2])
 
@@ -190,15 +220,19 @@ def test_a_check_with_the_same_seed_does_not_draw_the_same_sequences() -> None:
     model = with_sampler(Unsampled(), watched)
     data = drawn(HOLDING, 30)
     view = find_view(model, data, progress=False)
+    to_learn = set(drawn_first)
+    drawn_first.clear()
     ksd_check(model, data, views=view, **QUICK)
-    assert len(set(drawn_first)) == len(drawn_first) > 1
+    assert to_learn
+    assert drawn_first
+    assert not to_learn & set(drawn_first)
 
 
 def test_views_may_be_chosen() -> None:
     view = find_view(WALK, drawn(HOLDING, 30), views=["start", "content-1"], progress=False)
-    assert not {part.kernel.feature_kind for part in view.kernel.function.parts} - {"start", "ngram"}  # type: ignore[attr-defined]
+    assert not {part.kernel.feature_kind for part in kernel_of(view).parts} - {"start", "ngram"}
     mixed = [View("whole", ZanellaOperator(), HammingKernel()), View("pairs", ZanellaOperator(), ContiguousKernel(2))]
-    [part] = find_view(WALK, drawn(HOLDING, 30), views=mixed, progress=False).kernel.function.parts  # type: ignore[attr-defined]
+    [part] = kernel_of(find_view(WALK, drawn(HOLDING, 30), views=mixed, progress=False)).parts
     assert part.kernel is mixed[1].kernel
 
 
@@ -216,8 +250,8 @@ def test_impossible_sequences_are_left_out() -> None:
     )
     data = drawn(never_b, 20)
     with_others = Sequences.cat([data[:7], Sequences.of([[1, 0]] * 4, 2), data[7:]])
-    views = [find_view(never_b, own, progress=False) for own in (data, with_others)]
-    values = [view.kernel.features(data).values for view in views]  # type: ignore[attr-defined]
+    views = [find_view(never_b, own, views="content-1", progress=False) for own in (data, with_others)]
+    values = [kernel_of(view).features(data).values for view in views]
     torch.testing.assert_close(*values)
 
 
