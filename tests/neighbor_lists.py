@@ -45,3 +45,18 @@ SYMMETRIC: dict[str, Neighborhood] = {
     "reversal": CustomNeighborhood(lambda x: [x[::-1]]),
     "nothing": CustomNeighborhood(lambda x: []),
 }
+
+
+def assert_replaces_freely(neighborhood: Neighborhood, size: int, longest: int = 4) -> None:
+    """Asserts that what replaces one symbol falls into classes, within which any symbol leads to any other."""
+    rows = space(size, longest)
+    classes: dict[tuple[Codes, int], set[Codes]] = {}
+    for x, neighbors in zip(rows, around(neighborhood, rows, size), strict=True):
+        for place in range(len(x)):
+            own = {
+                y for y in neighbors if len(y) == len(x) and y[:place] == x[:place] and y[place + 1 :] == x[place + 1 :]
+            }
+            classes[x, place] = own | {x}
+    assert any(len(found) > 2 for found in classes.values())
+    for (_, place), found in classes.items():
+        assert all(classes[y, place] == found for y in found)

@@ -51,9 +51,9 @@ def metropolis(log_ratio: Tensor) -> Tensor:
 def tempered(balancing: Balancing) -> Balancing:
     r"""The balancing function :math:`g(t) / \cosh(\tfrac12 \log t)`, with small weights for very improbable edits.
 
-    As :math:`\cosh` is even, the result is balanced if ``balancing`` is. If that is
-    bounded, so is the product of the weight and the log-ratio. Otherwise the few sequences that are much less probable than their edits would carry the sum of
-    :class:`~pyro_ksd.kernels.SurpriseKernel`, and random signs do not know of those that are missing by chance.
+    As :math:`\cosh` is even, the result is balanced if ``balancing`` is. If that is bounded, so is the product of the
+    weight and the log-ratio. Otherwise the few sequences that are much less probable than their edits would carry the
+    sum of :class:`~pyro_ksd.kernels.SurpriseKernel`, and random signs do not know of those that are missing by chance.
 
     >>> weights = tempered(barker)(torch.tensor([-float("inf"), -20.0, 0.0, 20.0], dtype=torch.double))
     >>> [f"{weight:.1e}" for weight in weights.tolist()]

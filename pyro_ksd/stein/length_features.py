@@ -16,10 +16,10 @@ The functions :math:`h` are the first Legendre polynomials of the rank :math:`u`
 they see the location, the spread and the shape), and whether the length is even. Under :math:`P` each has the mean 0
 and the variance 1.
 
-Only ratios are needed. By detailed balance, the mean rate at which sequences of length :math:`j` grow, divided by the mean
-rate at which those of length :math:`j + 1` shrink, is :math:`R_j` under a true model (Bennett, 1976). The rates are
-bounded, so that a few sequences which hardly ever stop do not carry the means. The Stein
-identity holds for every :math:`f`: an error of :math:`\hat P` costs power, not level.
+Only ratios are needed. By detailed balance, the mean rate at which sequences of length :math:`j` grow, divided by the
+mean rate at which those of length :math:`j + 1` shrink, is :math:`R_j` under a true model (Bennett, 1976). They are
+bounded, so that a few sequences which hardly ever stop do not carry the means. The Stein identity holds for every
+:math:`f`: an error of :math:`\hat P` costs power, not level.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neighbor_lists import SYMMETRIC, Codes, around, space
+from neighbor_lists import SYMMETRIC, Codes, around, assert_replaces_freely, space
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import (
@@ -380,3 +380,44 @@ def test_stein_identity_with_the_edits_of_others_for_a_model_that_holds_everythi
     union = ModelsUnion(parts)
     chosen = ZanellaOperator(union) if operator == "zanella" else TailBlockOperator("barker", union.tail)
     assert largest_mean(Table(space(3, 3), 3), chosen) < 1e-12
+
+
+# ---------------------------------------------------------------------------------------------- free replacements
+
+FREE: dict[str, tuple[Neighborhood, bool]] = {
+    "substitutions": (Substitutions(), True),
+    "last two": (Substitutions(locations=2), True),
+    "ring": (Substitutions(symbols=1), False),
+    "matrix": (Substitutions(symbols=torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]]).bool()), False),
+    "zs": (zs(), True),
+    "zs of some locations": (zs(locations=2), True),
+    "zs on the ring": (zs(symbols=1), False),
+    "zs with few insertions": (zs(insertable=[1]), True),
+    "indel": (InsertionsDeletions(), False),
+    "double": (DoubleSubstitutions(), False),
+    "single and double": (zs() | DoubleSubstitutions(), True),
+    "twice": (Substitutions(locations=1) | Substitutions(locations=2), False),
+    "nested": ((Substitutions() | DoubleSubstitutions()) | InsertionsDeletions(), True),
+    "custom": (
+        CustomNeighborhood(lambda x: [(*x[:-1], (x[-1] + 1) % 3), (*x[:-1], (x[-1] - 1) % 3)] if x else []),
+        False,
+    ),
+    "with custom": (zs() | CustomNeighborhood(lambda x: [x[::-1]]), False),
+    "before the end": (BeforeEnd(zs()), True),
+    "ring before the end": (BeforeEnd(Substitutions(symbols=1)), False),
+    "several models": (ModelsUnion((zs(), BeforeEnd(zs()))), False),
+}
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_where_symbols_are_replaced_freely(name: str) -> None:
+    """Where it says so, the substitutions at a place lead from each symbol to all others that it can become."""
+    neighborhood, claimed = FREE[name]
+    assert neighborhood.replaces_freely == claimed
+    if claimed:
+        assert_replaces_freely(neighborhood, 3)
+
+
+def test_the_test_of_free_replacements_sees_others() -> None:
+    with pytest.raises(AssertionError):
+        assert_replaces_freely(Substitutions(symbols=torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]]).bool()), 3)

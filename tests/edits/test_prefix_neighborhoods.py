@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from neighbor_lists import assert_replaces_freely
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
@@ -184,3 +185,12 @@ def test_few_edits_of_a_large_alphabet() -> None:
 def test_wrong_codes(codes: Any) -> None:
     with pytest.raises(ValueError, match=r"codes: expected a long tensor \[K\] of distinct codes, found"):
         sparse_zs(codes, 3)
+
+
+def test_symbols_are_replaced_freely_among_the_candidates() -> None:
+    for neighborhood in (PrefixSubstitutions(candidates, SIZE), prefix_zs(candidates, SIZE, locations=2)):
+        for own in (neighborhood, BeforeEnd(neighborhood)):
+            assert own.replaces_freely
+            assert_replaces_freely(own, SIZE)
+    assert not PrefixInsertionsDeletions(candidates, SIZE).replaces_freely
+    assert not sparse_zs(torch.tensor([0, 1]), 1).replaces_freely

@@ -196,6 +196,56 @@ def test_all_chunks_as_one_under_several_models() -> None:
         assert jumps([own]) == jumps(chunks)
 
 
+# ------------------------------------------------------------------------------------------ edits without weight
+
+
+@pytest.mark.parametrize("models", [None, 2])
+@pytest.mark.parametrize("with_ratios", [True, False])
+@pytest.mark.parametrize("empty", [[], [0], [1, 2], [0, 1, 2]])
+def test_blocks_without_weight_are_left_out_and_come_back_as_zeros(
+    empty: list[int], with_ratios: bool, models: int | None
+) -> None:
+    data = walks(4)
+    found = weighted_edits(walk(), ZanellaOperator(), data, begin=3)
+    weights = found.weights.clone()
+    for index in empty:
+        found.edits.split(weights)[index].zero_()
+    if models is not None:
+        weights = torch.stack([torch.zeros_like(weights), weights])
+    chunk = WeightedEdits(3, data, found.edits, weights, found.log_ratio if with_ratios else None)
+    used = chunk.used()
+    assert (used is chunk) == (not empty)
+    kept = [index for index in range(3) if index not in empty]
+    assert used.edits.blocks == tuple(found.edits.blocks[index] for index in kept)
+    assert (used.begin, used.edits.num_sequences) == (3, 4)
+    assert used.sequences is data
+    own = [found.edits.split(weights)[index] for index in kept]
+    assert used.weights.equal(torch.cat([weights[..., :0], *own], -1))
+    assert (used.log_ratio is None) == (not with_ratios)
+    if used.log_ratio is not None and found.log_ratio is not None:
+        ratios = [found.edits.split(found.log_ratio)[index] for index in kept]
+        assert used.log_ratio.equal(torch.cat([found.log_ratio[:0], *ratios]))
+    values = torch.arange(1.0, len(used.edits) + 1)
+    whole = chunk.whole(values)
+    assert len(whole) == len(found.edits)
+    assert whole[whole != 0].equal(values)
+    for index, part in enumerate(found.edits.split(whole)):
+        assert bool(part.any()) == (index in kept)
+
+
+def test_all_chunks_as_one_have_all_log_ratios_or_none() -> None:
+    data = walks(4)
+    chunk = weighted_edits(walk(), ZanellaOperator(), data[:2])
+    other = weighted_edits(walk(), ZanellaOperator(), data[2:], begin=2)
+    assert chunk.log_ratio is not None
+    assert other.log_ratio is not None
+    whole = WeightedEdits.cat([chunk, other], data)
+    assert whole.log_ratio is not None
+    assert whole.log_ratio.equal(torch.cat([chunk.log_ratio, other.log_ratio]))
+    bare = WeightedEdits(2, other.sequences, other.edits, other.weights)
+    assert WeightedEdits.cat([chunk, bare], data).log_ratio is None
+
+
 # ---------------------------------------------------------------------------------------------- kept edits
 
 

@@ -133,3 +133,35 @@ def test_refitted_draws_are_statistics_under_the_model_that_was_fitted_to_each()
         replicate = walk().draw(6, generator)
         expected = [u_statistic(matrix) for matrix in stein_matrices(refit(replicate), replicate, views)]
         torch.testing.assert_close(own, torch.stack(expected), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", [rademacher, multinomial])
+@pytest.mark.parametrize("entries", [2**24, 30])
+def test_missing_rows_get_signs_of_their_own(weights: object, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    psi = torch.randn(6, 3, dtype=torch.double, generator=seeded())
+    missing = torch.randn(4, 3, dtype=torch.double, generator=seeded(5))
+    matrices = [FeatureMatrix(psi), FeatureMatrix(2 * psi), GramMatrix(psi @ psi.T)]
+    views = [NGRAMS, NGRAMS, HAMMING]
+    lacking = [FeatureMatrix(missing), None, FeatureMatrix(missing)]
+    if entries == 30:
+        monkeypatch.setattr("pyro_ksd.fit_tests.null_draws.ENTRIES", entries)  # 5 draws at a time
+    draws = wild_bootstrap(matrices, views, 20, seeded(1), weights=weights, missing=lacking)  # type: ignore[arg-type]
+    generator, expected = seeded(1), []
+    for _ in range(20 // (20 if entries > 30 else 5)):
+        count = 20 if entries > 30 else 5
+        drawn, signs = weights(count, 6, generator), rademacher(count, 4, generator)  # type: ignore[operator]
+        for w, s in zip(drawn, signs, strict=True):
+            plain = sum(w[i] * w[j] * (psi[i] @ psi[j]) for i in range(6) for j in range(6) if i != j)
+            total = (w @ psi + s @ missing).square().sum() - sum(w[i] ** 2 * (psi[i] @ psi[i]) for i in range(6))
+            expected.append([float(total) / 30, 4 * float(plain) / 30, float(plain) / 30])
+    torch.testing.assert_close(draws.statistic, torch.tensor(expected, dtype=torch.double), rtol=1e-10, atol=1e-12)
+    assert float(draws.statistic[:, 0].mean()) > float(draws.statistic[:, 2].mean())
+
+
+def test_missing_rows_have_columns_of_their_own() -> None:
+    psi = FeatureMatrix.from_entries(
+        torch.tensor([0, 1, 2]), torch.tensor([0, 5, 9]), torch.ones(3, dtype=torch.double), 3
+    )
+    missing = FeatureMatrix.from_entries(torch.tensor([0]), torch.tensor([7]), torch.tensor([2.0]).double(), 1)
+    draws = wild_bootstrap([psi], [NGRAMS], 30, seeded(1), missing=[missing])
+    assert draws.statistic[:, 0].tolist() == pytest.approx([4 / 6] * 30)  # no feature in common but with itself

@@ -76,7 +76,9 @@ def test_contiguous_features_of_a_large_alphabet(length: int, max_length: int | 
 
 
 def test_more_ngrams_than_codes_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"at most 2\*\*62 different runs of 5 symbols, found 50000 symbols; use shorter"):
+    with pytest.raises(
+        ValueError, match=r"at most 2\*\*62 different runs of 5 symbols, found 50000 symbols; use shorter"
+    ):
         ContiguousKernel(5).features(Sequences.of([[0], [1]], 50_000))
 
 

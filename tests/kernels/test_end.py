@@ -23,7 +23,12 @@ def test_end_features_by_local_changes(data: list[list[int]], neighborhood: str,
         return {(*[3] * width, *x)[-width:]: 1.0}
 
     assert_features(
-        EndKernel(width), data, 3, NEIGHBORHOODS[neighborhood], phi, lambda code: ngram(code, 4, range(width, width + 1))
+        EndKernel(width),
+        data,
+        3,
+        NEIGHBORHOODS[neighborhood],
+        phi,
+        lambda code: ngram(code, 4, range(width, width + 1)),
     )
 
 

@@ -19,9 +19,7 @@ def test_features_of_both_ends_by_local_changes(data: list[list[int]], neighborh
     def phi(x: tuple[int, ...]) -> Features:
         return {(x[0], x[-1]) if x else (3, 3): 1.0}
 
-    assert_features(
-        EndsKernel(), data, 3, NEIGHBORHOODS[neighborhood], phi, lambda code: ngram(code, 4, range(2, 3))
-    )
+    assert_features(EndsKernel(), data, 3, NEIGHBORHOODS[neighborhood], phi, lambda code: ngram(code, 4, range(2, 3)))
 
 
 def test_words() -> None:

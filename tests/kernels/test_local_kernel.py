@@ -66,9 +66,7 @@ def data(request: pytest.FixtureRequest) -> Sequences:
 
 @pytest.mark.parametrize("entries", [2**24, 30])
 @pytest.mark.parametrize("has_short_cut", [False, True])
-def test_stein_features(
-    data: Sequences, has_short_cut: bool, entries: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stein_features(data: Sequences, has_short_cut: bool, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyro_ksd.kernels.local_kernel.ENTRIES", entries)
     edits = zs().edits(data)
     weights = random_weights(edits)

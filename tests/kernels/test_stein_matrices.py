@@ -145,3 +145,16 @@ def test_a_gram_matrix_cannot_be_put_together_from_parts() -> None:
         GramMatrix.cat([gram, gram])
     with pytest.raises(ValueError, match="too many values"):
         SumMatrix.cat([SumMatrix((FeatureMatrix(PSI), gram))] * 2)
+
+
+def test_rows_are_multiplied_by_factors() -> None:
+    factors = torch.tensor([1.0, 0.0, 2.0, -1.0, 0.5, 3.0, 1.5], dtype=torch.double)
+    row, code = PSI.nonzero().unbind(1)
+    for matrix in (FeatureMatrix(PSI), FeatureMatrix.from_entries(row, 2 * code, PSI[row, code], len(PSI))):
+        found = matrix.scaled_rows(factors)
+        assert_same(found.values.to_dense(), factors[:, None] * matrix.values.to_dense())
+        assert (found.codes is None) == (matrix.codes is None)
+        if matrix.codes is not None:
+            assert found.codes is not None
+            assert found.codes.equal(matrix.codes)
+        assert_same(found.dense(), factors[:, None] * matrix.dense() * factors)

@@ -109,7 +109,9 @@ def test_log_ratios_are_needed() -> None:
         kernel.stein(data, edits, weights)
     with pytest.raises(ValueError, match=message):
         kernel.few_changes(WeightedEdits(0, data, edits, weights))
-    with pytest.raises(ValueError, match="the surprise kernel needs the log-probabilities of a model: use it in a View"):
+    with pytest.raises(
+        ValueError, match="the surprise kernel needs the log-probabilities of a model: use it in a View"
+    ):
         kernel.gram(data, data)
 
 

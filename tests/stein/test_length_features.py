@@ -27,7 +27,11 @@ from pyro_ksd.stein.operators import TailBlockOperator
 from pyro_ksd.stein.views import View
 
 TAIL = zs(locations=1)
-BALANCINGS = {"barker": (barker, oracle.barker), "mpf": (mpf, oracle.mpf), "metropolis": (metropolis, oracle.metropolis)}
+BALANCINGS = {
+    "barker": (barker, oracle.barker),
+    "mpf": (mpf, oracle.mpf),
+    "metropolis": (metropolis, oracle.metropolis),
+}
 
 
 def normalized(values: list[float]) -> list[float]:
@@ -103,7 +107,9 @@ def independent(name: str) -> IndependentSequence:
     return IndependentSequence(torch.tensor([0.3, 0.7], dtype=torch.double), lengths)
 
 
-def stein_features(model: SequenceModel, data: Sequences, kernel: LengthKernel, g: Callable[[Tensor], Tensor]) -> Tensor:
+def stein_features(
+    model: SequenceModel, data: Sequences, kernel: LengthKernel, g: Callable[[Tensor], Tensor]
+) -> Tensor:
     [matrix] = stein_matrices(model, data, [View("length", TailBlockOperator(g), kernel)])
     assert isinstance(matrix, FeatureMatrix)
     return matrix.values

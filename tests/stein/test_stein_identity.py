@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import (
+    BeforeEnd,
     CustomNeighborhood,
     DoubleSubstitutions,
     InsertionsDeletions,
@@ -40,8 +41,10 @@ from pyro_ksd.models import (
 )
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
-from pyro_ksd.stein.operators import Operator, TailBlockOperator, ZanellaOperator
-from pyro_ksd.stein.views import View
+from pyro_ksd.stein.balancing import barker
+from pyro_ksd.stein.length_features import length_kernel
+from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.stein.views import View, default_views, further_views
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
@@ -116,7 +119,9 @@ def operators(size: int) -> dict[str, Operator]:
         f"{name}, {balancing}": ZanellaOperator(neighborhood, balancing)
         for (name, neighborhood), balancing in product((NEIGHBORHOODS | related).items(), balancings)
     }
-    return zanella | {f"tail block, {balancing}": TailBlockOperator(balancing) for balancing in balancings}
+    tails = {f"tail block, {balancing}": TailBlockOperator(balancing) for balancing in balancings}
+    baths = {f"heat bath, {name}": HeatBathOperator(around) for name, around in (NEIGHBORHOODS | related).items()}
+    return zanella | tails | baths
 
 
 OPERATORS = {size: operators(size) for size in (2, 3, 4)}
@@ -180,6 +185,26 @@ def test_stein_features_have_mean_zero(name: str, operator: str) -> None:
     matrices = stein_matrices(MODELS[name][0], sequences, views)
     for kernel, matrix in zip(kernels, matrices, strict=True):
         assert largest_mean(matrix, p) < 1e-12, kernel
+
+
+@pytest.mark.parametrize("around", [zs(), Substitutions(), BeforeEnd(zs()), zs(symbols=1), InsertionsDeletions()])
+@pytest.mark.parametrize("name", MODELS)
+def test_all_views_have_stein_features_of_mean_zero(name: str, around: Neighborhood) -> None:
+    model, (sequences, p) = MODELS[name][0], space(*MODELS[name])
+    length = length_kernel(model, sequences, around.tail, barker)
+    views = [*default_views(around, "barker", length), *further_views(around), *default_views(around, "mpf")]
+    for view, matrix in zip(views, stein_matrices(model, sequences, views), strict=True):
+        assert isinstance(matrix, FeatureMatrix)
+        scale = float(matrix.values.to_dense().abs().max()) if view.name == "length" else 1.0
+        assert largest_mean(matrix, p) < 1e-12 * max(1.0, scale), view.name
+
+
+def test_views_move() -> None:
+    """Means of zero come from balance: the features themselves are not zero."""
+    model, (sequences, _) = MODELS["MRF"][0], space(*MODELS["MRF"])
+    views = [*default_views(), *further_views()]
+    for view, matrix in zip(views, stein_matrices(model, sequences, views), strict=True):
+        assert float(matrix.diagonal().max()) > 1e-3, view.name
 
 
 # Smaller spaces for kernels that compare all pairs of neighbors; every distribution and law of the length is there.

@@ -39,7 +39,6 @@ from pyro_ksd.stein.views import (
     repeated_channel,
 )
 
-
 DEFAULT: dict[str, Kernel[Any]] = {
     "content-1": ContiguousKernel(1),
     "content-2": ContiguousKernel(2),
