@@ -143,8 +143,8 @@ CALLS_BEFORE = 18
 DRAWS, TAILS, AHEAD = 24, 3, 3
 """Further calls since. 1,000 sequences are drawn in two rounds of at most 12 symbols, once for the length distribution,
 which also needs the edits of their last symbols, and once to be shown beside the data and to be counted in. Each view
-with a p-value of at most 0.2 looks at edits of the data and at the edits of these: the candidates, and the log-joints of
-both."""
+with a p-value of at most 0.2 looks at edits of the data and at the edits of these: the candidates, and the log-joints
+of both."""
 
 
 @pytest.mark.parametrize("views", [None, "content-2", "length"])
