@@ -36,7 +36,7 @@ class CheckSetup:
     log_joint: Tensor
 
 
-def check_setup(
+def set_up_check(
     model: SequenceModel,
     sequences: Sequences,
     ends: Sequence[int],
@@ -78,4 +78,4 @@ def model_and_views(
     """
     ends = chosen_ends(None, neighborhood, sequences)
     ready = as_model(model, sequences, end=[sequences.symbols[code] for code in ends] or None)
-    return check_setup(ready, sequences, ends, views, neighborhood, balancing)
+    return set_up_check(ready, sequences, ends, views, neighborhood, balancing)

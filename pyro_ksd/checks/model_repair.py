@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyro_ksd.checks.check_setup import check_setup
+from pyro_ksd.checks.check_setup import set_up_check
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends
 from pyro_ksd.common.option_checks import check_level, found
@@ -128,7 +128,7 @@ def repair(
     ends = chosen_ends(end, neighborhood, sequences)
     named = [sequences.symbols[code] for code in ends] or None
     inner = as_model(model, sequences, parameters=parameters, order=order, end=named, marginal=marginal)
-    setup = check_setup(inner, sequences, ends, "content-1", neighborhood, None)
+    setup = set_up_check(inner, sequences, ends, "content-1", neighborhood, None)
     check_possible(setup.model, sequences, setup.log_joint)
     counts = _candidates(views, sequences)
     around = setup.views[0].operator.neighborhood
