@@ -158,6 +158,20 @@ def test_drawn_edits_stand_for_all_of_them(name: str, monkeypatch: pytest.Monkey
     assert abs(float(found.mean()) - expected) < 4.5 * error + 1e-9 * expected
 
 
+@pytest.mark.parametrize("name", ["start", "mirror", "length", "surprise"])
+def test_edits_are_drawn_in_proportion_to_what_they_change(name: str) -> None:
+    """Drawn as often as the weight times the change says, all drawn edits stand for equal parts of the sum."""
+    view, (model, sequences, _) = VIEWS[name], space()
+    kept, _ = assembled(model, sequences, view)
+    assert isinstance(view.kernel, FeatureKernel)
+    drawn = lookahead._drawn_edits(view, view.kernel, kept, torch.Generator().manual_seed(0))
+    assert drawn is not None
+    assert drawn.change is not None
+    parts = drawn.share * drawn.change.abs().sum(1)
+    torch.testing.assert_close(parts, parts[:1].expand_as(parts))
+    assert float(parts[0]) > 0
+
+
 def test_chunks_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 60)
     model = space()[0]
@@ -278,8 +292,8 @@ def test_kept_edits_have_the_weights_of_each_view() -> None:
 def test_level_of_the_wild_bootstrap_where_signs_alone_reject(name: str, size: int) -> None:
     """No view, and not the whole check, rejects more often than the 99.9 % band of the level allows.
 
-    Signs that look ahead are conservative: a nearly deterministic chain is rejected less often than the level says.
-    Where all sequences are in the data, the whole check is inside the band from below, too.
+    Signs that look ahead are conservative: the whole check rejects the field and the nearly deterministic chain less
+    often than the band allows. For uniform lengths it is inside the band from below, too.
     """
     model, runs = true_models()[name], 300
     found = wild_rates(model, model.draw, size, default_check, runs, 500, seeded(0, name))

@@ -354,3 +354,14 @@ def test_the_tail_before_the_end() -> None:
     found = length_distribution(model, data, BeforeEnd(TAIL))
     assert found is not None
     assert distance(found, torch.tensor([0.0] * 8 + CHAINS["lengths 8 to 12"][1], dtype=torch.double)) < 1e-9
+
+
+def test_shorter_lengths_than_those_of_the_data_get_less_and_less_probable() -> None:
+    model = Unsampled(independent("Poisson"))
+    found = length_distribution(model, Sequences.of([[0] * 6, [1] * 7, [0] * 8], 2), TAIL)
+    assert found is not None
+    assert found.shortest < 5
+    below = found.probability[: 7 - found.shortest]
+    assert (below.diff() > 0).all()
+    ratio = below[1:] / below[:-1]
+    assert ratio.tolist() == pytest.approx([float(ratio[-1])] * len(ratio))
