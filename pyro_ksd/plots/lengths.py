@@ -44,7 +44,7 @@ def plot_lengths(
     >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
     >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
     >>> ax = plot_lengths(check)
-    >>> [round(bar.get_height(), 2) for bar in ax.patches[:5]]  # of the lengths 1 to 5
+    >>> [round(float(bar.get_height()), 2) for bar in ax.patches[:5]]  # of the lengths 1 to 5
     [0.0, 0.17, 0.17, 0.5, 0.17]
     """
     from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -84,7 +84,7 @@ def _worth_showing(lengths: xr.Dataset) -> xr.Dataset:
 
 def _binned(
     lengths: xr.Dataset,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+) -> list[npt.NDArray[np.float64]]:
     """Bins of equally many lengths, few enough to be told apart.
 
     :returns: their edges, halfway between lengths, ``[M + 1]``, and the mean shares, observed and expected, ``[M]``.
@@ -93,7 +93,9 @@ def _binned(
     width = -(-count // _MOST_BARS)
     bins = -(-count // width)
     first = float(lengths["length"].values[0])
-    edges = first - 0.5 + width * np.arange(bins + 1)
-    padded = [np.pad(lengths[name].values, (0, bins * width - count)) for name in ("observed", "expected")]
-    observed, expected = (values.reshape(bins, width).mean(1) for values in padded)
-    return edges, observed, expected
+    edges: npt.NDArray[np.float64] = first - 0.5 + width * np.arange(bins + 1.0)
+    found: list[npt.NDArray[np.float64]] = [edges]
+    for name in ("observed", "expected"):
+        padded = np.pad(lengths[name].values, (0, bins * width - count))
+        found.append(padded.reshape(bins, width).mean(1))
+    return found

@@ -86,11 +86,11 @@ def _histogram(ax: Axes, draws: npt.NDArray[np.float64], observed: float) -> boo
         ax.xaxis.set_minor_locator(NullLocator())
     else:
         ax.xaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[0] / _LABEL))))
-    bins: int | list[float] | npt.NDArray[np.float64] = _BINS
+    bins: int | list[float] = _BINS
     if compressed:
         bins = _compressed_bins(draws, width)
     elif np.ptp(draws) < (high - low) / _BINS:  # bins of this width could not be seen
-        bins = np.linspace(low, high, _BINS + 1)
+        bins = np.linspace(low, high, _BINS + 1).tolist()
     ax.hist(draws, bins=bins, color=BLUE, alpha=0.75, label="if the model were right")
     ax.axvline(observed, color=VERMILION, linewidth=2.5, label="observed")
     ax.set_yticks([])

@@ -44,7 +44,7 @@ def plot_check(
     >>> from pyro_ksd import ksd_check
     >>> from pyro_ksd.examples import random_walk
     >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
-    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
+    >>> check = ksd_check(random_walk(3), data, progress=False)
     >>> len(plot_check(check))
     4
     """

@@ -59,9 +59,10 @@ def summary(check: Any) -> Summary:
     >>> from pyro_ksd import ksd_check
     >>> from pyro_ksd.examples import random_walk
     >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]  # this walk never stands still
-    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
+    >>> views = ["content-2", "start", "length"]
+    >>> check = ksd_check(random_walk(3), data, views=views, num_bootstrap=100, progress=False)
     >>> summary(check)["p_value"].round(2).to_dict()
-    {'content-1': 1.0, 'content-2': 0.01, 'content-3': 0.01, 'start': 1.0, 'length': 0.14, 'overall': 0.04}
+    {'content-2': 0.01, 'start': 1.0, 'length': 0.04, 'overall': 0.02}
     """
     ksd = dataset(check, "ksd")
     level = float(ksd.attrs["level"])

@@ -54,10 +54,10 @@ def view_finding(check: Any, one: xr.Dataset) -> str:
     if one["view"].item() not in speaking_views(check):
         return ""
     kind = feature_kind(one)
-    if not kind:  # another test than this package's own, or a kernel without features
+    if not kind:  # other tests than this package's own have no features at all
         return unnamed(one)
     own = _features(check, one)
-    if not own.sizes["ngram"]:  # none of its features varies
+    if not own.sizes["ngram"]:  # none of them varies
         return unnamed(one)
     if kind in _SCALAR:
         return _SCALAR[kind][int(own["mean"][0] > 0)]

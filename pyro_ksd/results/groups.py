@@ -145,7 +145,7 @@ def predictive_datatree(
     >>> found = posterior_predictive(models, data, default_views())
     >>> tree = predictive_datatree(found, data, {}, settings={})
     >>> dict(tree["ksd_ppc"].sizes)
-    {'chain': 1, 'draw': 3, 'view': 5}
+    {'chain': 1, 'draw': 3, 'view': 10}
     """
     check_instance("result", result, PosteriorPredictive, "what posterior_predictive gave")
     _check_data(sequences, impossible_sites, len(result.places[0].contribution))

@@ -56,7 +56,7 @@ def feature_labels(
     ['rests']
     """
     if kind == "feature" and len(names) == 1:  # its number says nothing
-        return [names[0].rsplit(" ", 1)[0]]
+        return [names[0].removesuffix(" 0")]
     pairs = zip(names, ngrams, strict=True)
     return [_feature_label(kind, name, ngram, symbols) for name, ngram in pairs]
 

@@ -28,12 +28,13 @@ def verdict(check: Any) -> str:
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
 
+    >>> import torch
     >>> from pyro_ksd import ksd_check
     >>> from pyro_ksd.examples import random_walk
-    >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]  # this walk never stands still
-    >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
-    >>> verdict(check)
-    "the model does not fit (p = 0.020): 'bb' is too rare under the model"
+    >>> data = random_walk(3, hold=0.3).draw(60, torch.Generator().manual_seed(0))  # stays where it is more often
+    >>> print(verdict(ksd_check(random_walk(3, hold=0.1), data, progress=False)))
+    the model does not fit (p = 0.002): '11' (weight × 4.1, 2.8 to 5.8) and '00' (weight × 3.1, 2.2 to 4.3) are too rare
+    under the model; at least 1.67 % of the sequences are not the model's
     """
     ksd = dataset(check, "ksd")
     p = float(ksd["p_value_overall"])
