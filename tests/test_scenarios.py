@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,15 @@ import torch
 from torch import Tensor
 
 from benchmarks.rejections import NUM_BOOTSTRAP, p_values, rejection_rates, weights_of
-from benchmarks.scenario_models import Scenario, alternating, coin, poisson_coin, scenarios, walk_with_memory
+from benchmarks.scenario_models import (
+    Scenario,
+    alternating,
+    coin,
+    poisson_coin,
+    redrawn,
+    scenarios,
+    walk_with_memory,
+)
 from benchmarks.scenarios import Rates, Settings, main, measure, page, statistics
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
@@ -197,7 +206,7 @@ def test_page() -> None:
         for index in range(11)
     ]
     rates.append(Rates(rates[0].views, power=0.8, level=0.075))
-    rows = [line.strip("| ").split(" | ") for line in page(rates, Settings()).splitlines() if line.startswith("|")]
+    rows = [line.strip("| ").split(" | ") for line in page(rates, [], Settings()).splitlines() if line.startswith("|")]
     head, _, *body = rows
     assert head[4:] == [*names, "default check", "level"]
     assert body[1] == [
@@ -208,8 +217,32 @@ def test_page() -> None:
     assert [row[0] for row in body[:12]] == list(ALL)
     assert body[12][0] == "**average**"
     assert body[12][-2] == f"**{(6 * 0.9 + 5 * 0.7 + 0.8) / 12:.3f}**"
-    assert "level of 11 of 12 true models" in page(rates, Settings())
-    assert "0.029 to 0.074" in page(rates, Settings())
+    assert "level of 11 of 12 true models" in page(rates, [], Settings())
+    assert "0.029 to 0.074" in page(rates, [], Settings())
+    assert "Other random models" not in page(rates, [], Settings())
+
+
+def test_page_of_other_random_models() -> None:
+    names = [view.name for view in default_views()]
+    rate = Rates(dict.fromkeys(names, 0.1), power=0.6, level=0.05)
+    count = len(redrawn(torch.Generator()))
+    anew = [[replace(rate, power=power, level=level)] * count for power, level in ((0.5, 0.05), (0.9, 0.2))]
+    text = page([rate] * 12, anew, Settings())
+    section = text.split("## Other random models")[1]
+    _, _, *body = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
+    assert [row[0] for row in body] == [one.name for one in redrawn(torch.Generator())]
+    assert all(row[1:] == ["0.700", "0.500", "0.900"] for row in body)
+    assert f"level of {count} of {2 * count} true models" in text
+
+
+def test_redrawn_models_are_others_of_the_same_kind() -> None:
+    one, same, other = (redrawn(torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    for first, second, third in zip(one, same, other, strict=True):
+        assert first.name in ALL
+        assert (first.num_sequences, first.ngram) == (ALL[first.name].num_sequences, ALL[first.name].ngram)
+        data = ALL[first.name].data_model.draw(50, torch.Generator().manual_seed(0))
+        assert torch.equal(first.model.log_joint(data), second.model.log_joint(data))
+        assert not torch.allclose(first.model.log_joint(data), third.model.log_joint(data))
 
 
 def test_a_pool_too_small_for_one_run_is_refused(

@@ -116,9 +116,8 @@ def ksd_check(
     >>> check = ksd_check(model, ["HTHTHT", "THTH", "HTHTHTHTH", "THTHTHT", "HTH"] * 4, progress=False)
     >>> print(verdict(check))  # too regular for a coin
     the model does not fit (p = 0.002): 'HTH' (weight × 19, 12 to 32) and 'THT' (weight × 12, 7.4 to 18) are too rare
-    under the model and 'TTH', 'HTT', 'THH', ... are too frequent under the model; lengths are too short under the model
-    (mean 5, in the data 5.8) and too variable under the model (standard deviation 4.47, in the data 2.14); at least
-    25 % of the sequences are not the model's
+    under the model and 'TTH', 'HTT', 'THH', ... are too frequent under the model; lengths are too variable under the
+    model (standard deviation 4.47, in the data 2.14); at least 25 % of the sequences are not the model's
     """
     num_bootstrap = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
     check_flag("gram", gram)

@@ -45,6 +45,7 @@ def test_sequences_that_the_model_cannot_have_made_are_reported_and_the_others_c
         ksd_check(walk(), Sequences.of([[], [0], []], 5), progress=False)
 
 
+@pytest.mark.filterwarnings("ignore:the view.s. content-3, skip compare runs")
 def test_a_program_names_the_site_of_an_impossible_sequence() -> None:
     def never_two(sequences: torch.Tensor, lengths: torch.Tensor) -> None:
         with pyro.plate("sequences", len(lengths)):
