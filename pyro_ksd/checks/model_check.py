@@ -19,8 +19,8 @@ from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, is_
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
-from pyro_ksd.fit_tests.extent import extent
 from pyro_ksd.fit_tests.localization import localize
+from pyro_ksd.fit_tests.misfit_extent import extent
 from pyro_ksd.fit_tests.predictive import posterior_predictive
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model

@@ -4,9 +4,9 @@
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.discrepancy_bounds import closeness
-from pyro_ksd.fit_tests.extent import extent
 from pyro_ksd.fit_tests.foreign_sequences import foreign_share, tolerance_p_value
 from pyro_ksd.fit_tests.localization import edit_shares, localize, mean_localization
+from pyro_ksd.fit_tests.misfit_extent import extent
 from pyro_ksd.fit_tests.null_draws import (
     multinomial,
     parametric_bootstrap,

@@ -15,7 +15,7 @@ from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, v_statistic
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 
-_FEW = 30.0  # sequences that carry the sum of squares
+_FEW = 10.0  # sequences that carry the sum of squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Closeness:
     :ivar estimate: double ``[V]``, the estimates, 0 where the U-statistic is negative.
     :ivar upper: double ``[V]``, the upper confidence bounds, at most 1.
 
-    Both are NaN for a view of which, effectively, fewer than 30 sequences say anything.
+    Both are NaN for a view of which, effectively, fewer than 10 sequences say anything.
     """
 
     estimate: Tensor

@@ -15,9 +15,9 @@ from torch import Tensor
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_mapping, check_number, found, is_real
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
-from pyro_ksd.fit_tests.effect_sizes import EffectSizes
-from pyro_ksd.fit_tests.extent import Extent
+from pyro_ksd.fit_tests.fault_sizes import EffectSizes
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
+from pyro_ksd.fit_tests.misfit_extent import Extent
 from pyro_ksd.fit_tests.predictive import PosteriorPredictive
 from pyro_ksd.kernels.length import LengthKernel
 from pyro_ksd.results.containers import provenance

@@ -41,6 +41,15 @@ def test_one_is_the_largest_bound() -> None:
     assert float(found.upper) == 1.0
 
 
+def test_a_few_sequences_that_say_anything_bound_nothing() -> None:
+    psi = torch.zeros(100, 2, dtype=torch.double)
+    for carrying in (9, 10):
+        psi[:carrying] = 1.0
+        matrix = FeatureMatrix(psi.clone())
+        found = closeness([matrix], draws(matrix, 99, 0))
+        assert bool(found.upper.isnan()) == bool(found.estimate.isnan()) == (carrying < 10)
+
+
 def test_too_few_draws_bound_nothing() -> None:
     matrix = FeatureMatrix(PSI)
     assert float(closeness([matrix], draws(matrix, 18, 0)).upper) == 1.0

@@ -83,6 +83,14 @@ def position_counts(period: int) -> Diagonal:
     return lambda x: torch.tensor([squares(own) for own in x.to_lists()], dtype=torch.double)
 
 
+def pair_counts(*distances: int) -> Diagonal:
+    def squares(x: list[int]) -> float:
+        counts = Counter((d, *pair) for d in distances for pair in zip(x, x[d:], strict=False))
+        return sum(count**2 for count in counts.values()) / max(len(x), 1)
+
+    return lambda x: torch.tensor([squares(own) for own in x.to_lists()], dtype=torch.double)
+
+
 def waves(lengths: Tensor) -> Tensor:
     return torch.stack([lengths.double().cos(), lengths.double().sin(), lengths.double()], 1)
 
@@ -103,9 +111,9 @@ KERNELS: dict[str, tuple[Kernel[Any], Diagonal]] = {
     "end": (EndKernel(), one),
     "end, 3": (EndKernel(3), one),
     "ends": (EndsKernel(), one),
-    "skip": (SkipKernel((2, 3)), at_least(3)),
-    "skip, 1": (SkipKernel((1,)), at_least(2)),
-    "skip, 1 to 4": (SkipKernel((1, 2, 4)), at_least(2)),
+    "skip": (SkipKernel((2, 3)), pair_counts(2, 3)),
+    "skip, 1": (SkipKernel((1,)), pair_counts(1)),
+    "skip, 1 to 4": (SkipKernel((1, 2, 4)), pair_counts(1, 2, 4)),
     "position, 1": (PositionKernel(1), position_counts(1)),
     "position, 3": (PositionKernel(3), position_counts(3)),
     "position, 6": (PositionKernel(6), position_counts(6)),

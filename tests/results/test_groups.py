@@ -24,8 +24,8 @@ from pyro_ksd import MarkovSequence, Sequences, View, ksd_check, plot_ngrams, su
 from pyro_ksd.checks.views_argument import chosen_views  # noqa: E402
 from pyro_ksd.examples import random_walk  # noqa: E402
 from pyro_ksd.fit_tests.absolute import goodness_of_fit  # noqa: E402
-from pyro_ksd.fit_tests.extent import extent  # noqa: E402
 from pyro_ksd.fit_tests.localization import localize  # noqa: E402
+from pyro_ksd.fit_tests.misfit_extent import extent  # noqa: E402
 from pyro_ksd.fit_tests.predictive import posterior_predictive  # noqa: E402
 from pyro_ksd.kernels import (  # noqa: E402
     ContiguousKernel,

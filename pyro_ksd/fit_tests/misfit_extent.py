@@ -13,7 +13,7 @@ from pyro_ksd.common.option_checks import check_level
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.discrepancy_bounds import Closeness, closeness
-from pyro_ksd.fit_tests.effect_sizes import EffectSizes, effect_sizes
+from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
 from pyro_ksd.fit_tests.foreign_sequences import ForeignShare, foreign_share, tolerance_p_value
 from pyro_ksd.fit_tests.localization import Localization
 from pyro_ksd.fit_tests.null_draws import wild_bootstrap

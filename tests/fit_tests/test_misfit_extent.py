@@ -13,10 +13,10 @@ from example_models import Unsampled, walk
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import Bootstrap, GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.discrepancy_bounds import closeness
-from pyro_ksd.fit_tests.effect_sizes import EffectSizes, effect_sizes
-from pyro_ksd.fit_tests.extent import extent
+from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
 from pyro_ksd.fit_tests.foreign_sequences import foreign_share, tolerance_p_value
 from pyro_ksd.fit_tests.localization import Localization, localize
+from pyro_ksd.fit_tests.misfit_extent import extent
 from pyro_ksd.fit_tests.null_draws import wild_bootstrap
 from pyro_ksd.models.base import draw_data_sets
 from pyro_ksd.models.distributions.markov import MarkovSequence

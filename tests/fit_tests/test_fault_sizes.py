@@ -16,7 +16,7 @@ from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.fit_tests import effect_sizes as module
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
-from pyro_ksd.fit_tests.effect_sizes import EffectSizes, effect_sizes
+from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
 from pyro_ksd.fit_tests.localization import Localization, localize
 from pyro_ksd.fit_tests.tilting import tilts
 from pyro_ksd.kernels import EmbeddingKernel, EndKernel, HammingKernel, StartKernel
