@@ -14,7 +14,7 @@ from torch import Tensor
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits
-from pyro_ksd.fit_tests import effect_sizes as module
+from pyro_ksd.fit_tests import fault_sizes as module
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
 from pyro_ksd.fit_tests.localization import Localization, localize
