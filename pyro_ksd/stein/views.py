@@ -95,7 +95,7 @@ def default_views(
     :param neighborhood: the edits of all views but ``length``, which has those of its
         :attr:`~pyro_ksd.edits.Neighborhood.tail`; all substitutions, insertions and deletions if left out.
     :param balancing: the balancing function of ``content``, ``length`` and ``surprise``; the others draw symbols anew,
-        see :class:`HeatBathOperator`.
+        see :class:`~pyro_ksd.stein.HeatBathOperator`.
     :param length: the kernel of ``length``, such as that of :func:`~pyro_ksd.stein.length_kernel`; the square of the
         length if left out.
 
