@@ -311,8 +311,9 @@ def tilts(
 ) -> Tilts:
     """The factor of each count, as if the model were right in all else.
 
-    The factor of the length comes from moves at the end of the sequences, see :func:`~pyro_ksd.fit_tests.tilting.length_jumps`. For what is
-    frequent in large data, some of the sequences are enough, and the interval is that of these.
+    The factor of the length comes from moves at the end of the sequences, see
+    :func:`~pyro_ksd.fit_tests.tilting.length_jumps`. For what is frequent in large data, some of the sequences are
+    enough, and the interval is that of these.
 
     :param sequences: all of them possible under the model.
     :param neighborhood: the edits; more of them make the estimate more precise.
