@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Which features (n-grams, first symbols, the length) the model makes too often or too rarely.
+r"""Which features (n-grams, first symbols, the length) are too frequent or too rare under the model.
 
 Under a true model the mean of every Stein feature :math:`\psi_u` is 0. A positive mean says that the model's own jumps
-would bring more of :math:`u` into the data: the model makes it too often; a negative mean, too rarely. The score is
+would bring more of :math:`u` into the data: it is too frequent under the model; a negative mean, too rare. The score is
 
 .. math::
     z_u = \frac{\sum_i \psi_u(x_i)}{\sqrt{v_u}}, \qquad
