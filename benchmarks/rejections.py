@@ -25,7 +25,7 @@ import torch
 from scipy.stats import binom
 from torch import Tensor
 
-from pyro_ksd.checks.views_argument import chosen_views
+from pyro_ksd.checks.check_setup import model_and_views
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.combination import harmonic_p
@@ -50,7 +50,7 @@ def default_check(model: SequenceModel, data: Sequences) -> Sequence[View]:
     """The views that ``ksd_check`` takes for a model and data, without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return chosen_views(None, None, None, [model], data)
+        return model_and_views(model, data, None, None, None, seed=0).views
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,8 @@ def measure_redrawn(redraw: int, index: int, settings: Settings) -> Rates:
 
 
 def _rates(scenario: Scenario, settings: Settings, generator: torch.Generator) -> Rates:
-    length = length_kernel(scenario.model, scenario.model.draw(2), zs(locations=1), as_balancing(settings.balancing))
+    drawn = scenario.model.draw(1000, torch.Generator().manual_seed(0))
+    length = length_kernel(scenario.model, drawn, zs(locations=1), as_balancing(settings.balancing))
     views = default_views(balancing=settings.balancing, length=length)
     pool = statistics(scenario, scenario.model, views, settings.pool, generator)
     wrong = statistics(scenario, scenario.data_model, views, settings.runs, generator)

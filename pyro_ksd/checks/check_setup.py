@@ -7,19 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
+import torch
 
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
-from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views
+from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, is_read_off_data
+from pyro_ksd.common.random_numbers import drawn_seed, seeded_generator
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
-from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.impossible_sequences import checked_log_joint
+from pyro_ksd.models.impossible_sequences import ImpossibleSequences, check_drawn, checked_log_joint, find_impossible
 from pyro_ksd.models.length_distribution import why_given_lengths
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.views import View
+
+_MOST_DRAWN = 1000
+_LEAST_DRAWN = 100
+_DRAWN_EACH = 10  # draws for each sequence of the data, so that their error hardly matters beside that of the data
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +34,15 @@ class CheckSetup:
 
     :param model: the model; given the lengths, where it does not define their distribution.
     :param views: the views to look at.
-    :param log_joint: double ``[N]``, the log-joint of the data under the model.
+    :param impossible: the sequences to which the model gives probability 0, and the log-joints of all of them.
+    :param drawn: draws from the model, to compare the data with, over the same alphabet; ``None`` if it cannot be
+        sampled, or only at great cost. They are independent of the null draws of a check with the same seed.
     """
 
     model: SequenceModel
     views: list[View]
-    log_joint: Tensor
+    impossible: ImpossibleSequences
+    drawn: Sequences | None
 
 
 def set_up_check(
@@ -43,6 +52,7 @@ def set_up_check(
     views: str | View | Sequence[str | View] | None,
     neighborhood: Neighborhood | None,
     balancing: str | Balancing | None,
+    seed: int | None = None,
 ) -> CheckSetup:
     """The views for a model and data, and the model as they look at it.
 
@@ -50,6 +60,7 @@ def set_up_check(
     :param ends: the codes of the symbols with which sequences end, see
         :func:`~pyro_ksd.checks.end_argument.chosen_ends`; the model knows them.
     :param views: these and the following as for :func:`~pyro_ksd.ksd_check`.
+    :param seed: that of the check; no sequences are drawn if it is left out.
     :raises ValueError: if the data do not suit the model, or the views do not.
     """
     model.check_data(sequences)
@@ -57,11 +68,20 @@ def set_up_check(
     given_lengths = why_given_lengths(model, sequences, log_joint)
     if given_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
         raise ValueError(message)
-    chosen = chosen_views(views, neighborhood, balancing, [model], sequences, given_lengths=given_lengths)
-    if not given_lengths:
-        return CheckSetup(model, chosen, log_joint)
-    check_keeps_length(chosen, sequences[:10], given_lengths)
-    return CheckSetup(GivenLengths(model), chosen, log_joint.masked_fill(sequences.lengths == 0, 0.0))
+    inner = model
+    if given_lengths:
+        model = GivenLengths(model)
+        log_joint = log_joint.masked_fill(sequences.lengths == 0, 0.0)
+    impossible = find_impossible(model, sequences, log_joint)
+    possible = sequences[impossible.others]
+    drawn = None if seed is None else _drawn(model, possible, seed)
+    typical = possible if drawn is None else drawn
+    chosen = chosen_views(
+        views, neighborhood, balancing, [inner], sequences, given_lengths=given_lengths, typical=typical
+    )
+    if given_lengths:
+        check_keeps_length(chosen, sequences[:10], given_lengths)
+    return CheckSetup(model, chosen, impossible, drawn)
 
 
 def model_and_views(
@@ -70,12 +90,29 @@ def model_and_views(
     views: str | View | Sequence[str | View] | None,
     neighborhood: Neighborhood | None,
     balancing: str | Balancing | None,
+    seed: int,
 ) -> CheckSetup:
-    """The setup of ``ksd_check(model, sequences, views=..., neighborhood=..., balancing=...)``.
+    """The setup of ``ksd_check(model, sequences, views=..., neighborhood=..., balancing=..., seed=...)``.
 
     :param model: what :func:`~pyro_ksd.ksd_check` takes.
     :raises ValueError: as ``ksd_check`` does.
     """
     ends = chosen_ends(None, neighborhood, sequences)
     ready = as_model(model, sequences, end=[sequences.symbols[code] for code in ends] or None)
-    return set_up_check(ready, sequences, ends, views, neighborhood, balancing)
+    return set_up_check(ready, sequences, ends, views, neighborhood, balancing, seed)
+
+
+def _drawn(model: SequenceModel, sequences: Sequences, seed: int) -> Sequences | None:
+    """Draws from a model that can be sampled at little cost, with the covariates of the sequences, in turn."""
+    if not len(sequences) or not model.can_draw or model.is_costly or is_read_off_data(sequences):
+        return None
+    size = min(_MOST_DRAWN, max(_LEAST_DRAWN, _DRAWN_EACH * len(sequences)))
+    known = sequences[torch.arange(size) % len(sequences)].covariates
+    generator = seeded_generator(drawn_seed(seeded_generator(seed)))
+    try:
+        drawn = draw_data_sets(model, 1, size, known, generator).over(sequences.alphabet)
+        check_drawn(model, drawn)
+    except ValueError as error:
+        warn_user(f"the data are not compared with draws from the model, which failed: {error}")
+        return None
+    return drawn

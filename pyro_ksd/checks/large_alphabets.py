@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, Union, zs
 from pyro_ksd.edits.prefix_neighborhoods import sparse_zs
 from pyro_ksd.edits.symbol_relations import RandomReplacements
@@ -32,8 +32,7 @@ def affordable(
     """
     size = sequences.alphabet_size
     total = int(edit_bounds(around, sequences).sum())
-    scored = any(type(model).log_ratio is SequenceModel.log_ratio for model in models)
-    most = _MOST_SCORED if scored else _MOST_COMPARED
+    most = _MOST_COMPARED if all(model.has_quick_ratios for model in models) else _MOST_SCORED
     if size <= 2 * _FEW or total <= most:
         return around
     fewer: Neighborhood = Substitutions(symbols=RandomReplacements(_FEW))
@@ -45,12 +44,10 @@ def affordable(
             fewer = _AllAtTheEnd((fewer,))
         said = f"{said}, and only the {len(codes)} symbols that are most probable under the model come and go"
     fewer = BeforeEnd(fewer) if isinstance(around, BeforeEnd) else fewer
-    warnings.warn(
+    warn_user(
         f"{size} symbols make {total:,} edits of the {len(sequences)} sequences, which would take long: {said}, about "
         f"{int(edit_bounds(fewer, sequences).sum()):,} edits in all. Pass neighborhood=zs() for all edits, or choose "
-        "others",
-        UserWarning,
-        stacklevel=4,
+        "others"
     )
     return fewer
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
@@ -12,11 +11,13 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from pyro_ksd.checks.check_setup import set_up_check
 from pyro_ksd.checks.data_argument import as_sequences
-from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
+from pyro_ksd.checks.end_argument import chosen_ends
 from pyro_ksd.checks.fit_options import check_options
-from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, is_read_off_data, kinds_of_edits
+from pyro_ksd.checks.views_argument import is_read_off_data, kinds_of_edits
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
 from pyro_ksd.fit_tests.localization import localize
@@ -25,11 +26,9 @@ from pyro_ksd.fit_tests.predictive import posterior_predictive
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
-from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_log_joint, find_impossible
-from pyro_ksd.models.length_distribution import why_given_lengths
+from pyro_ksd.models.impossible_sequences import ImpossibleSequences
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.models.programs.marginal import Marginal
-from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.results.containers import dataset
 from pyro_ksd.results.groups import predictive_datatree, to_datatree
@@ -93,8 +92,8 @@ def ksd_check(
         :class:`~pyro_ksd.models.RefitMarkov` and :class:`~pyro_ksd.models.RefitSVI`.
     :param bootstrap: where the null draws come from. ``"parametric"`` draws data sets from the model and has the exact
         level; ``"wild"`` needs no samples and is right for large data; ``"auto"`` is parametric where the model can be
-        sampled and there are fewer than 100 sequences, unless it is a loop that branches on its symbols and would take
-        too long, or symbols are vectors of which the alphabet lacks some.
+        sampled and the data have fewer than 100 sequences, or so few edits that it takes seconds, unless the model is a
+        loop that branches on its symbols, or symbols are vectors of which the alphabet lacks some.
     :param num_bootstrap: the number ``B`` of null draws. The smallest p-value of a view is ``1 / (B + 1)``, and that of
         all views together up to ``1 / (s (B + 1))`` where only one view sees a fault and ``s`` is its share of the
         weight of all views: take more for a smaller level.
@@ -152,27 +151,11 @@ def ksd_check(
         ready = as_model(
             model, sequences, parameters=parameters, order=order, end=named, marginal=marginal, sampler=sampler
         )
-    ready.check_data(sequences)
-    log_joint = checked_log_joint(ready, sequences)
-    given_lengths = why_given_lengths(ready, sequences, log_joint)
-    if given_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
-        raise ValueError(message)
     if bootstrap == "auto" and is_read_off_data(sequences):
         bootstrap = "wild"  # new data sets would have vectors that the alphabet lacks
-    chosen = chosen_views(
-        views,
-        neighborhood,
-        balancing,
-        [ready],
-        sequences,
-        given_lengths=given_lengths,
-        log_joint=log_joint,
-    )
-    if given_lengths:
-        check_keeps_length(chosen, sequences[:10], given_lengths)
-        ready = GivenLengths(ready)
-        log_joint = log_joint.masked_fill(sequences.lengths == 0, 0.0)
-    impossible = find_impossible(ready, sequences, log_joint)
+    setup = set_up_check(ready, sequences, ends, views, neighborhood, balancing, seed)
+    ready = setup.model
+    impossible = setup.impossible
     possible = sequences
     sites = {}
     if len(impossible):
@@ -180,16 +163,16 @@ def ksd_check(
         possible = sequences[impossible.others]
         rows = impossible.rows.tolist()
         sites = dict(zip(rows, ready.impossible_sites(sequences[rows]), strict=True))
-    settings: dict[str, str | int | float] = {"seed": seed, "level": level, "edits": kinds_of_edits(chosen)}
+    settings: dict[str, str | int | float] = {"seed": seed, "level": level, "edits": kinds_of_edits(setup.views)}
     if ready.ratio_error is not None:
         settings["ratio_error"] = ready.ratio_error
     if posterior is not None:
-        found = posterior_predictive(draws, possible, chosen, seed=seed, progress=progress)
+        found = posterior_predictive(draws, possible, setup.views, seed=seed, progress=progress)
         return predictive_datatree(found, sequences, sites, settings=settings)
     result = goodness_of_fit(
         ready,
         possible,
-        chosen,
+        setup.views,
         bootstrap=bootstrap,
         refit=None if refit is None else fit,
         log_joint=impossible.log_joint[impossible.others],
@@ -199,7 +182,7 @@ def ksd_check(
     )
     started = perf_counter()
     places = localize(result, progress=progress)
-    size = extent(ready, result, places, possible, level=level, tolerance=tolerance, seed=seed)
+    size = extent(result, places, possible, setup.drawn, level=level, tolerance=tolerance, seed=seed)
     settings["seconds_localization"] = perf_counter() - started
     return to_datatree(result, places, sequences, sites, size, settings=settings, gram=gram)
 
@@ -237,4 +220,4 @@ def _report_impossible(impossible: ImpossibleSequences, num_sequences: int) -> N
     """Warns of sequences that the model calls impossible, or refuses if hardly any others are left."""
     if num_sequences - len(impossible) < 2:
         raise ValueError(f"{impossible.message}, and too few others are left to check: widen the model")
-    warnings.warn(f"{impossible.message}; the check goes on with the others", UserWarning, stacklevel=3)
+    warn_user(f"{impossible.message}; the check goes on with the others")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +16,7 @@ from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
 from pyro_ksd.common.option_checks import check_flag, check_level, check_mapping
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, check_comparable, relative_fit
 from pyro_ksd.models.base import SequenceModel
@@ -229,10 +229,8 @@ def _set_apart(
     kept = others.all(0)
     if kept.sum() < 3:
         raise ValueError(f"{'; '.join(told)}, and too few others are left to compare models on: widen the models")
-    warnings.warn(
-        f"{'; '.join(told)}; the models are compared on the {int(kept.sum())} sequences that all of them can make",
-        UserWarning,
-        stacklevel=3,
+    warn_user(
+        f"{'; '.join(told)}; the models are compared on the {int(kept.sum())} sequences that all of them can make"
     )
     rows = (~kept).nonzero().squeeze(1)
     banned = ~others[:, rows]
@@ -252,11 +250,9 @@ def _warn_if_it_hardly_jumps(name: str, views: Sequence[View], found: Assembly, 
     """Warns of a small discrepancy that says nothing; the bound is that of the test of one model."""
     blind = [view.name for view in views if allows_few_jumps(found.rates[view.operator], num_sequences)]
     if blind:
-        warnings.warn(
+        warn_user(
             f"model {name!r} hardly ever allows the edits of the view(s) {', '.join(blind)}: its discrepancy is small "
-            "there for that reason, however badly it fits; look at other views, or other edits",
-            UserWarning,
-            stacklevel=3,
+            "there for that reason, however badly it fits; look at other views, or other edits"
         )
 
 

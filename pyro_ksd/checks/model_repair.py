@@ -129,7 +129,7 @@ def repair(
     named = [sequences.symbols[code] for code in ends] or None
     inner = as_model(model, sequences, parameters=parameters, order=order, end=named, marginal=marginal)
     setup = set_up_check(inner, sequences, ends, "content-1", neighborhood, None)
-    check_possible(setup.model, sequences, setup.log_joint)
+    check_possible(setup.model, sequences, setup.impossible.log_joint)
     counts = _candidates(views, sequences)
     around = setup.views[0].operator.neighborhood
     jumps = jumps_of(setup.model, _thinned(sequences, around), around, counts)

@@ -82,7 +82,7 @@ def power(
     :param views: as for ``ksd_check``.
     :param neighborhood: as for ``ksd_check``.
     :param balancing: as for ``ksd_check``.
-    :param bootstrap: as for ``ksd_check``; by default, it is parametric for ``n`` below 100.
+    :param bootstrap: as for ``ksd_check``.
     :param num_bootstrap: the number of null draws of each check.
     :param level: the p-value up to which a check rejects.
     :param runs: the number of simulated checks for each ``n``.
@@ -119,7 +119,7 @@ def power(
     kinds = {}
     for size in sizes:
         first = source(size, generator)
-        setup = model_and_views(drawn, first, views, neighborhood, balancing)
+        setup = model_and_views(drawn, first, views, neighborhood, balancing, drawn_seed(generator))
         meaning |= {view.name: view.kernel.meaning for view in setup.views}
         asked: Bootstrap = "wild" if bootstrap == "auto" and is_read_off_data(first) else bootstrap
         checks = _Checks(setup.model, setup.views, asked, num_bootstrap, level, generator, progress)

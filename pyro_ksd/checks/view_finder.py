@@ -25,16 +25,13 @@ from torch import Tensor
 
 from pyro_ksd.checks.check_setup import model_and_views
 from pyro_ksd.checks.data_argument import as_sequences
-from pyro_ksd.checks.views_argument import is_read_off_data
 from pyro_ksd.common.option_checks import check_flag
 from pyro_ksd.common.random_numbers import drawn_seed, seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.direction import DirectionKernel, DirectionPart
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
-from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import adapted
-from pyro_ksd.models.impossible_sequences import find_impossible
 from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import assemble
@@ -42,7 +39,6 @@ from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.views import View
 
 _FOLDS = 5
-_DRAWN = 500  # sequences of the model that show how much features vary under it
 _NAMED = 4  # features in the name of a direction
 _TINY = torch.finfo(torch.double).tiny
 
@@ -81,11 +77,11 @@ def find_view(
     "the model does not fit (p = 0.010): 'bb + ...' is too small under the model...
     """
     check_flag("progress", progress)
-    # A check with the same seed must not draw the same sequences: its null draws would not be independent of the view.
-    generator = seeded_generator(drawn_seed(seeded_generator(seed)))
     sequences = as_sequences(data, adapted(model))
-    setup = model_and_views(model, sequences, views, neighborhood, balancing)
-    sequences = sequences[find_impossible(setup.model, sequences, setup.log_joint).others]
+    # A check with the same seed must not draw the same sequences: they would not be independent of the view.
+    own_seed = drawn_seed(seeded_generator(seed))
+    setup = model_and_views(model, sequences, views, neighborhood, balancing, own_seed)
+    sequences = sequences[setup.impossible.others]
     if len(sequences) < _FOLDS:
         raise ValueError(
             f"data: expected at least {_FOLDS} possible sequences to learn from, found {len(sequences)}; check "
@@ -98,7 +94,7 @@ def find_view(
             f"views: expected a view whose kernel has features, found {names}; pass names of default views, or views "
             "with a FeatureKernel"
         )
-    together = Sequences.cat([sequences, *_drawn(setup.model, sequences, generator)])
+    together = sequences if setup.drawn is None else Sequences.cat([sequences, setup.drawn])
     matrices = assemble(setup.model, together, usable, progress=progress).matrices[0]
     learned = [
         _learned(view, matrix.features, len(sequences))
@@ -125,14 +121,6 @@ class _Learned:
     gain: Tensor
     z: float
     spread: float
-
-
-def _drawn(model: SequenceModel, sequences: Sequences, generator: torch.Generator) -> list[Sequences]:
-    """Sequences of the model, if it can be sampled."""
-    if not model.can_draw or model.is_costly or is_read_off_data(sequences):
-        return []
-    known = sequences[torch.arange(_DRAWN) % len(sequences)].covariates
-    return [draw_data_sets(model, 1, _DRAWN, known, generator).over(sequences.alphabet)]
 
 
 def _learned(view: View, matrix: FeatureMatrix, count: int) -> _Learned:

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor
-
 from pyro_ksd.checks.large_alphabets import affordable
 from pyro_ksd.common.option_checks import check_instance, found
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import BeforeEnd, ModelsUnion, Neighborhood, Substitutions, check_neighborhood, zs
 from pyro_ksd.edits.symbol_relations import one_channel
 from pyro_ksd.fit_tests.informative import recurrence
@@ -42,7 +40,7 @@ def chosen_views(
     sequences: Sequences,
     *,
     given_lengths: str = "",
-    log_joint: Tensor | None = None,
+    typical: Sequences | None = None,
 ) -> list[View]:
     """The views to look at; of the default ones, those that names ask for, which then all count the same.
 
@@ -50,7 +48,7 @@ def chosen_views(
     :param sequences: the data; a large alphabet makes so many edits that only some of them are taken.
     :param given_lengths: why the models are checked given the lengths, with substitutions only; ``""`` if all of them
         give probabilities to lengths.
-    :param log_joint: ``[N]``, the log-joints of the sequences under one model, if they are known already.
+    :param typical: draws from the model, from which its length distribution is estimated; the data if left out.
     """
     if neighborhood is not None:
         check_neighborhood("neighborhood", neighborhood)
@@ -70,18 +68,16 @@ def chosen_views(
     rates = as_balancing("barker") if balancing is None else balancing
     length = None
     if len(models) == 1 and not given_lengths and not is_read_off_data(sequences) and _asks_for(views, "length"):
-        length = length_kernel(models[0], sequences, around.tail, rates, log_joint)
+        length = length_kernel(models[0], sequences if typical is None else typical, around.tail, rates)
     default = {view.name: view for view in default_views(around, rates, length)}
     if given_lengths:
         del default["length"]
     if views is None and is_read_off_data(sequences):
         default = {view.name: view for view in channel_views(around, rates)}
-        warnings.warn(
+        warn_user(
             f"the {sequences.alphabet_size} vectors of the alphabet were read off the data, so edits switch one "
             "channel of a vector, and the views count channels: whole vectors are too rare to compare, and lengths are "
-            "not checked. State the alphabet, Sequences.of(data, alphabet=vectors), to have the other views",
-            UserWarning,
-            stacklevel=3,
+            "not checked. State the alphabet, Sequences.of(data, alphabet=vectors), to have the other views"
         )
     if views is None and are_few:
         _leave_out_rare(default, sequences)
@@ -145,11 +141,9 @@ def _leave_out_rare(views: dict[str, View], sequences: Sequences) -> None:
         return
     for name in rare:
         del views[name]
-    warnings.warn(
+    warn_user(
         f"left out {' and '.join(rare)}: with few edits of a large alphabet these views need runs of symbols that "
-        f"occur in several sequences, and fewer than {_RECURRING:.0%} of those of the data do; pass views= for them",
-        UserWarning,
-        stacklevel=4,
+        f"occur in several sequences, and fewer than {_RECURRING:.0%} of those of the data do; pass views= for them"
     )
 
 
@@ -161,7 +155,7 @@ def _default_edits(
     if suited is not None and suited is not ENDED_EDITS:
         return suited, False
     if given_lengths:
-        warnings.warn(given_lengths, UserWarning, stacklevel=4)
+        warn_user(given_lengths)
     if is_read_off_data(sequences):
         switches = Substitutions(symbols=one_channel(sequences))
         return switches if suited is None else BeforeEnd(switches), False

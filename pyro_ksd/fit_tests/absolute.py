@@ -15,7 +15,7 @@ from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
-from pyro_ksd.edits.weighted_edits import KeptEdits
+from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
 from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.informative import informative_views, recurring_views
 from pyro_ksd.fit_tests.lookahead import missing_rows
@@ -31,8 +31,12 @@ from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.views import View, check_views
 
 SMALL_SAMPLE = 100
-"""With fewer sequences than this, null draws come from the model where it can be sampled. From here on the wild
-bootstrap keeps its level and has power, and costs far less."""
+"""With fewer sequences than this, null draws come from the model where it can be sampled."""
+
+FEW_EDITS = 20_000
+"""The same holds for data with at most so many edits, or, if the model scores each edited sequence as a whole, with so
+many symbols in them: 500 null draws take seconds. For larger data the wild bootstrap costs far less, keeps its level,
+and has about the same power."""
 
 _DOUBTFUL = 0.2
 """Views with a larger p-value of the wild bootstrap need no look at what the data lack, which would only raise it."""
@@ -87,8 +91,8 @@ def goodness_of_fit(
 
     :param views: what to look at; one view alone gives the paper's test.
     :param bootstrap: ``"parametric"`` draws data sets from the model, ``"wild"`` flips the signs of the sequences'
-        contributions, ``"auto"`` is parametric where the model can be sampled and there are fewer than 100 sequences,
-        unless the model scores one sequence at a time.
+        contributions, ``"auto"`` is parametric where the model can be sampled and the data are small, see
+        :data:`SMALL_SAMPLE` and :data:`FEW_EDITS`, unless the model scores one sequence at a time.
     :param refit: for a model that was fitted to the sequences: fits it to a data set. The null draws are then those of
         :func:`~pyro_ksd.fit_tests.refitted_bootstrap`.
     :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.
@@ -111,7 +115,7 @@ def goodness_of_fit(
         raise ValueError(f"views: expected distinct names, found {[view.name for view in views]}")
     check_number("num_bootstrap", num_bootstrap, least=1)
     check_possible(model, sequences, log_joint)
-    kind = _kind(model, len(sequences), bootstrap, refit is not None)
+    kind = _kind(model, sequences, views, bootstrap, refit is not None)
     if kind == "wild":
         views = [views[index] for index in recurring_views(views, sequences)]
     started = perf_counter()
@@ -161,7 +165,7 @@ def goodness_of_fit(
     )
 
 
-def _kind(model: SequenceModel, size: int, bootstrap: str, refitted: bool) -> Kind:
+def _kind(model: SequenceModel, sequences: Sequences, views: Sequence[View], bootstrap: str, refitted: bool) -> Kind:
     """How the null draws are to be made."""
     if bootstrap not in ("auto", "parametric", "wild"):
         raise ValueError(f"bootstrap: expected 'auto', 'parametric' or 'wild', found {bootstrap!r}")
@@ -176,7 +180,17 @@ def _kind(model: SequenceModel, size: int, bootstrap: str, refitted: bool) -> Ki
         )
     if refitted:
         return "refit"
-    suited = model.can_draw and not model.is_costly and size < SMALL_SAMPLE
-    if bootstrap == "parametric" or (bootstrap == "auto" and suited):
+    if bootstrap == "parametric" or (bootstrap == "auto" and _suits_parametric(model, sequences, views)):
         return "parametric"
     return "wild"
+
+
+def _suits_parametric(model: SequenceModel, sequences: Sequences, views: Sequence[View]) -> bool:
+    """Whether null draws from the model take no more than seconds."""
+    if not model.can_draw or model.is_costly:
+        return False
+    if len(sequences) < SMALL_SAMPLE:
+        return True
+    work = torch.ones_like(sequences.lengths) if model.has_quick_ratios else sequences.lengths + 1
+    around = {view.operator.neighborhood for view in views}
+    return max(int((edit_bounds(one, sequences) * work).sum()) for one in around) <= FEW_EDITS

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.common.row_groups import distinct_rows
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.kernels.window_kernel import WindowKernel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import allows_few_jumps
@@ -41,7 +41,7 @@ def informative_views(views: Sequence[View], rates: Mapping[Operator, Tensor], n
                 f"{message}; choose edits that lead from one possible sequence to another (neighborhood=), or views "
                 "with such edits"
             )
-        warnings.warn(f"{message}; they are left out", UserWarning, stacklevel=4)
+        warn_user(f"{message}; they are left out")
     return [index for index, view in enumerate(views) if view.name not in poor]
 
 
@@ -67,7 +67,7 @@ def recurring_views(views: Sequence[View], sequences: Sequences) -> list[int]:
         )
         if len(rare) == len(views):
             raise ValueError(f"{message}; choose other views, or bootstrap='parametric' if the model can be sampled")
-        warnings.warn(f"{message}; they are left out", UserWarning, stacklevel=4)
+        warn_user(f"{message}; they are left out")
     return [index for index, view in enumerate(views) if view.name not in rare]
 
 

@@ -17,10 +17,7 @@ from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
 from pyro_ksd.fit_tests.foreign_sequences import ForeignShare, foreign_share, tolerance_p_value
 from pyro_ksd.fit_tests.localization import Localization
 from pyro_ksd.fit_tests.null_draws import wild_bootstrap
-from pyro_ksd.models.base import SequenceModel, cheap_draws
 from pyro_ksd.sequences.container import Sequences
-
-_DRAWN = 1000  # sequences of the model
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class Extent:
     :ivar sizes: of the features of each view.
     :ivar foreign: lower bounds of the share of sequences that are not the model's.
     :ivar tolerated: ``None`` if no tolerance was asked for.
-    :ivar drawn: sequences of the model, to show beside the data; ``None`` if it cannot be sampled cheaply.
+    :ivar drawn: draws from the model, to show beside the data; ``None`` if it was not sampled.
     """
 
     sizes: list[EffectSizes]
@@ -56,10 +53,10 @@ class Extent:
 
 
 def extent(
-    model: SequenceModel,
     result: GoodnessOfFit,
     places: Sequence[Localization],
     sequences: Sequences,
+    drawn: Sequences | None,
     *,
     level: float = 0.05,
     tolerance: float | None = None,
@@ -69,22 +66,21 @@ def extent(
 
     :param places: where it sits, one for each view.
     :param sequences: those of the test.
+    :param drawn: draws from the model over the same alphabet, or ``None`` if it was not sampled.
     :param level: the p-value up to which the model is rejected; bounds hold with probability ``1 - level``.
     :param tolerance: the share of sequences that may be foreign.
+    :param seed: of the random signs of a wild bootstrap, where the test had none.
 
     >>> from pyro_ksd import default_views
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.fit_tests import goodness_of_fit, localize
     >>> walk, data = random_walk(3), random_walk(3, hold=0.5).draw(200, torch.Generator().manual_seed(0))
     >>> found = goodness_of_fit(walk, data, default_views(), num_bootstrap=199)
-    >>> size = extent(walk, found, localize(found), data, tolerance=0.01)
+    >>> size = extent(found, localize(found), data, None, tolerance=0.01)
     >>> size.foreign.share_overall > 0.2, size.tolerated.p_value_overall
     (True, 0.005)
     """
     check_level(level)
-    drawn = cheap_draws(model, _DRAWN, sequences, seeded_generator(seed))
-    if drawn is not None:
-        drawn = drawn.over(sequences.alphabet)
     foreign = ForeignShare(torch.zeros_like(result.p_value), 0.0)
     if result.p_value_overall <= level:
         foreign = foreign_share(result.matrices, result.null.extreme, level)

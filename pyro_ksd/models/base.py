@@ -58,6 +58,11 @@ class SequenceModel(ABC):
         return evaluated_ratio(self, sequences, edits)
 
     @property
+    def has_quick_ratios(self) -> bool:
+        """Whether :meth:`log_ratio` takes less than the evaluation of all edited sequences."""
+        return type(self).log_ratio is not SequenceModel.log_ratio
+
+    @property
     def can_draw(self) -> bool:
         """Whether :meth:`draw` works, as the parametric bootstrap needs."""
         return type(self).draw is not SequenceModel.draw
@@ -154,21 +159,6 @@ def draw_data_sets(
     if covariates is None:
         return model.draw(num_sets * size, generator)
     return model.draw_given(covariates.repeated(num_sets), generator)
-
-
-def cheap_draws(model: SequenceModel, size: int, sequences: Sequences, generator: torch.Generator) -> Sequences | None:
-    """Sequences of the model where it can be sampled at little cost, ``None`` where it cannot.
-
-    :param size: the number of sequences.
-    :param sequences: the data, whose covariates the sequences have, in turn.
-    """
-    if not model.can_draw or model.is_costly:
-        return None
-    known = sequences[torch.arange(size) % len(sequences)].covariates
-    try:
-        return draw_data_sets(model, 1, size, known, generator)
-    except ValueError:  # rejection that accepts too little, a program that is no generator: then nothing is drawn
-        return None
 
 
 def check_alphabet_size(model: SequenceModel, sequences: Sequences) -> None:

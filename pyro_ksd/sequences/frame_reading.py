@@ -7,12 +7,12 @@ Frames are known by their methods, so that nothing here imports pandas.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.sequences.alphabets import Alphabet
 from pyro_ksd.sequences.row_reading import Coded, coded_rows
 
@@ -148,10 +148,8 @@ def _warn_of_ties(moments: list[tuple[Any, ...]], symbols: list[Any], order: lis
         rows_at.setdefault(moment, []).append(row)
     tied = [rows for rows in rows_at.values() if len({symbols[row] for row in rows}) > 1]
     if tied:
-        warnings.warn(
+        warn_user(
             f"found {sum(map(len, tied))} events that share their place in the order by {order} with another symbol of "
             f"their sequence, such as rows {tied[0]}, and kept these in the order of the table; add a column to "
-            "order_by= that orders them, or, if the table is in order, leave out order_by=",
-            UserWarning,
-            stacklevel=4,
+            "order_by= that orders them, or, if the table is in order, leave out order_by="
         )

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.sequences.alphabets import Alphabet
 
 SEPARATORS = ("\t", ";", "|", ",", "->", ">", " ")
@@ -35,12 +35,10 @@ def warn_of_words(rows: list[Any]) -> None:
     counts = {sep: sum(sep in string for string in strings) for sep in SEPARATORS}
     sep = max(SEPARATORS, key=counts.__getitem__)
     if 2 * counts[sep] > len(strings):
-        warnings.warn(
+        warn_user(
             f"found {sep!r} in {counts[sep]} of {len(strings)} strings, as if it separated words, and took every "
             f"character as a symbol, {sep!r} included. For words, write Sequences.of(data, sep={sep!r}); for "
-            "characters, state the alphabet to silence this warning, such as alphabet=sorted(set(''.join(data)))",
-            UserWarning,
-            stacklevel=4,
+            "characters, state the alphabet to silence this warning, such as alphabet=sorted(set(''.join(data)))"
         )
 
 
@@ -80,9 +78,7 @@ def _check_numbers(rows: list[list[str]], sep: str) -> None:
 
 def _warn_if_never_split(rows: list[list[str]], sep: str) -> None:
     if max(map(len, rows), default=0) == 1:
-        warnings.warn(
+        warn_user(
             f"found the separator {sep!r} in none of {len(rows)} strings, and took each whole string as one symbol; "
-            "correct sep=, or, if all sequences have one symbol, state alphabet= to silence this warning",
-            UserWarning,
-            stacklevel=5,
+            "correct sep=, or, if all sequences have one symbol, state alphabet= to silence this warning"
         )

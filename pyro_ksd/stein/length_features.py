@@ -31,8 +31,7 @@ from torch.nn.functional import logsigmoid
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import chunk_rows
 from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
-from pyro_ksd.models.base import SequenceModel, cheap_draws
-from pyro_ksd.models.impossible_sequences import find_impossible
+from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.operators import block_ratios
@@ -41,7 +40,6 @@ from pyro_ksd.stein.weighting import edits_with_ratios
 FEATURE_NAMES = ("length", "spread of the length", "skewness of the length", "peakedness of the length", "even length")
 """What the features are called: four Legendre polynomials of the rank, and the parity."""
 
-_DRAWN = 1000  # sequences of the model, where it can be sampled
 _ENOUGH = 10  # sequences of one length, whose mean ratio needs no others
 _NEAREST = 30  # sequences of similar lengths, where there are fewer
 _UNSEEN = 3.0  # sequences longer, or shorter, than all that were seen may make up this many of them
@@ -49,28 +47,25 @@ _NEGLIGIBLE = 1e-9
 
 
 def length_kernel(
-    model: SequenceModel,
-    sequences: Sequences,
-    tail: Neighborhood,
-    balancing: Balancing,
-    log_joint: Tensor | None = None,
+    model: SequenceModel, sequences: Sequences, tail: Neighborhood, balancing: Balancing
 ) -> LengthKernel | None:
     """The kernel of these features for a model.
 
-    :param sequences: the data; they stand in for sequences of the model where it cannot be sampled cheaply.
+    :param sequences: draws from the model, or the data in place of them; all of them possible under the model.
     :param tail: what replaces, appends and removes the last symbol, see :attr:`pyro_ksd.edits.Neighborhood.tail`.
     :param balancing: of the operator.
-    :param log_joint: ``[N]``, the log-joints of the data, if they are known already.
     :returns: ``None`` if the edits cannot change some lengths.
 
     >>> from pyro_ksd.edits import zs
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import barker
-    >>> kernel = length_kernel(random_walk(3, mean_length=8), Sequences.of(["ab", "a"], "abc"), zs(locations=1), barker)
+    >>> walk = random_walk(3, mean_length=8)
+    >>> drawn = walk.draw(1000, torch.Generator().manual_seed(0))
+    >>> kernel = length_kernel(walk, drawn, zs(locations=1), barker)
     >>> kernel.distribution.shortest, round(kernel.distribution.mean, 1)
     (1, 8.0)
     """
-    distribution = length_distribution(model, sequences, tail, log_joint)
+    distribution = length_distribution(model, sequences, tail)
     if distribution is None:
         return None
     table = smooth_features(distribution, balancing)
@@ -86,19 +81,14 @@ def length_kernel(
     return LengthKernel(feature, FEATURE_NAMES, distribution)
 
 
-def length_distribution(
-    model: SequenceModel, sequences: Sequences, tail: Neighborhood, log_joint: Tensor | None = None
-) -> LengthDistribution | None:
+def length_distribution(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> LengthDistribution | None:
     """The length distribution of a model, estimated from its ratios at sequences of its own.
 
-    :param sequences: the data; they stand in for sequences of the model where it cannot be sampled cheaply.
+    :param sequences: draws from the model, or the data in place of them; all of them possible under the model.
     :param tail: what replaces, appends and removes the last symbol.
-    :param log_joint: ``[N]``, the log-joints of the data, if they are known already.
     :returns: ``None`` if the edits cannot change some lengths; lengths with negligible probabilities at both ends are
         left out.
     """
-    drawn = cheap_draws(model, _DRAWN, sequences, torch.Generator().manual_seed(0))
-    sequences = sequences[find_impossible(model, sequences, log_joint).others] if drawn is None else drawn
     if not len(sequences):
         return None
     up, down = _ratios(model, sequences, tail)

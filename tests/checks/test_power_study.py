@@ -82,7 +82,7 @@ def test_one_seed_one_result() -> None:
 
 def test_the_bootstrap_is_that_of_the_check() -> None:
     quick = QUICK | {"runs": 2, "num_bootstrap": 5, "views": "content-2"}
-    assert power(WALK, HOLDING, [99, 100], **quick).attrs["kinds"] == {99: "parametric", 100: "wild"}
+    assert power(WALK, HOLDING, [99, 1000], **quick).attrs["kinds"] == {99: "parametric", 1000: "wild"}
     assert power(WALK, HOLDING, 20, bootstrap="wild", **quick).attrs["kinds"] == {20: "wild"}
     assert power(WALK, HOLDING, 120, bootstrap="parametric", **quick).attrs["kinds"] == {120: "parametric"}
 
@@ -91,7 +91,7 @@ def test_the_bootstrap_is_that_of_the_check() -> None:
 def test_a_simulated_check_finds_the_p_values_of_a_check(bootstrap: Any) -> None:
     """With the whole pool as null draws of one check, everything random is the same."""
     data = HOLDING.draw(12, torch.Generator().manual_seed(3))
-    views = power_study.model_and_views(WALK, data, None, None, None).views
+    views = power_study.model_and_views(WALK, data, None, None, None, seed=0).views
     generator = torch.Generator().manual_seed(4)
     checks = power_study._Checks(WALK, views, bootstrap, 1000, 0.05, generator, progress=False)
     found = checks._p_values(data)

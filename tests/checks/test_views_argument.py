@@ -17,6 +17,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from pyro_ksd import View, ksd_check, verdict
+from pyro_ksd.checks.check_setup import set_up_check
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits, recurrence
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
@@ -114,12 +115,11 @@ def test_impossible_sequences_say_nothing_of_the_length() -> None:
     log_joint = model.log_joint(DATA)
     possible = log_joint > -torch.inf
     assert 2 < int(possible.sum()) < len(DATA)
-    [view] = chosen_views("length", None, None, [model], DATA, log_joint=log_joint)
+    [view] = set_up_check(model, DATA, (), "length", None, None).views
     [alone] = chosen_views("length", None, None, [model], DATA[possible])
     lengths = Sequences.of([[1] * length for length in range(1, 20)], 5)
     np.testing.assert_array_equal(view.kernel.gram(lengths, lengths), alone.kernel.gram(lengths, lengths))
-    none = torch.full_like(log_joint, -torch.inf)
-    [unknown] = chosen_views("length", None, None, [model], DATA, log_joint=none)
+    [unknown] = chosen_views("length", None, None, [model], DATA, typical=DATA[:0])
     assert isinstance(unknown.kernel, LengthKernel)
     assert unknown.kernel.distribution is None
 

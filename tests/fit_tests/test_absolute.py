@@ -11,9 +11,11 @@ import torch
 from example_models import Unsampled, walk
 
 from pyro_ksd import ksd_check
+from pyro_ksd.edits.neighborhoods import Substitutions
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.models import LoopProgram, with_sampler
+from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import ZanellaOperator
@@ -69,11 +71,29 @@ def test_auto_is_wild_for_a_loop_that_branches_on_its_symbols() -> None:
     assert asked.kind == "parametric"
 
 
+class OnlyJoint(Unsampled):
+    """A model whose edited sequences are all scored."""
+
+    log_ratio = SequenceModel.log_ratio
+
+
 def test_auto_is_parametric_for_few_sequences_of_a_model_that_can_be_sampled() -> None:
-    model, views = walk(), default_views()[:1]
-    assert goodness_of_fit(model, data(num=99), views, num_bootstrap=3).kind == "parametric"
-    assert goodness_of_fit(model, data(num=100), views, num_bootstrap=3).kind == "wild"
-    assert goodness_of_fit(Unsampled(model), data(num=10), views, num_bootstrap=3).kind == "wild"
+    model, views = walk(), [View("symbols", ZanellaOperator(Substitutions()), ContiguousKernel(1))]
+
+    def kind(own: SequenceModel, num: int, length: int) -> str:
+        rows = Sequences.of([[(number + place) % 5 for place in range(length)] for number in range(num)], 5)
+        return goodness_of_fit(own, rows, views, num_bootstrap=3).kind
+
+    assert kind(model, 99, 60) == "parametric"
+    assert kind(model, 100, 50) == "parametric"  # 20,000 edits
+    assert kind(model, 100, 51) == "wild"
+    assert kind(model, 500, 10) == "parametric"
+    assert kind(model, 501, 10) == "wild"
+    assert kind(Unsampled(model), 10, 5) == "wild"
+    scored = with_sampler(OnlyJoint(model), model.draw)  # every edited sequence is scored, 6 symbols and an end
+    assert kind(scored, 119, 6) == "parametric"
+    assert kind(scored, 120, 6) == "wild"
+    assert kind(scored, 99, 60) == "parametric"
 
 
 @pytest.mark.parametrize("bootstrap", ["parametric", "wild"])

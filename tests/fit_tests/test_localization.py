@@ -142,7 +142,7 @@ def test_the_most_telling_edits_are_told_in_codes(monkeypatch: pytest.MonkeyPatc
         assert after[row, tuple(y)] == share
 
 
-@pytest.mark.parametrize(("size", "kind"), [(40, "parametric"), (300, "wild")])
+@pytest.mark.parametrize(("size", "kind"), [(40, "parametric"), (400, "wild")])
 def test_a_walk_that_cannot_hold_makes_repeated_symbols_too_rarely(size: int, kind: str) -> None:
     result = fit(walk(), walk(hold=0.4).draw(size, seeded(0)), draws=199)
     assert result.kind == kind

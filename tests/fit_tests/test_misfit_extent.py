@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 import torch
-from example_models import Unsampled, walk
+from example_models import walk
 
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import Bootstrap, GoodnessOfFit, goodness_of_fit
@@ -18,13 +18,11 @@ from pyro_ksd.fit_tests.foreign_sequences import foreign_share, tolerance_p_valu
 from pyro_ksd.fit_tests.localization import Localization, localize
 from pyro_ksd.fit_tests.misfit_extent import extent
 from pyro_ksd.fit_tests.null_draws import wild_bootstrap
-from pyro_ksd.models.base import draw_data_sets
-from pyro_ksd.models.distributions.markov import MarkovSequence
-from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import default_views
 
 MODEL = walk(hold=0.1)
 DATA = walk(hold=0.5).draw(60, torch.Generator().manual_seed(0))
+DRAWN = MODEL.draw(100, torch.Generator().manual_seed(1))
 
 
 @cache
@@ -37,7 +35,7 @@ def fitted(bootstrap: Bootstrap) -> tuple[GoodnessOfFit, list[Localization]]:
 @pytest.mark.parametrize("level", [0.05, 0.2])
 def test_the_share_of_foreign_sequences(level: float) -> None:
     result, places = fitted("parametric")
-    found = extent(MODEL, result, places, DATA, level=level).foreign
+    found = extent(result, places, DATA, DRAWN, level=level).foreign
     direct = foreign_share(result.matrices, result.null.extreme, level)
     assert found.share_overall == direct.share_overall > 0
     assert found.share.tolist() == direct.share.tolist()
@@ -47,11 +45,11 @@ def test_no_sequence_is_called_foreign_unless_the_model_is_rejected() -> None:
     result, places = fitted("parametric")
     accepted = replace(result, p_value_overall=0.0501)
     assert foreign_share(result.matrices, result.null.extreme, 0.05).share.max() > 0
-    found = extent(MODEL, accepted, places, DATA).foreign
+    found = extent(accepted, places, DATA, DRAWN).foreign
     assert found.share_overall == 0
     assert found.share.tolist() == [0.0] * 10
-    assert extent(MODEL, accepted, places, DATA, level=0.06).foreign.share_overall > 0
-    assert extent(MODEL, replace(result, p_value_overall=0.05), places, DATA).foreign.share_overall > 0
+    assert extent(accepted, places, DATA, DRAWN, level=0.06).foreign.share_overall > 0
+    assert extent(replace(result, p_value_overall=0.05), places, DATA, DRAWN).foreign.share_overall > 0
 
 
 @pytest.mark.parametrize("bootstrap", ["parametric", "wild"])
@@ -59,7 +57,7 @@ def test_no_sequence_is_called_foreign_unless_the_model_is_rejected() -> None:
 def test_the_tolerance(bootstrap: Bootstrap, accepted: bool) -> None:
     result, places = fitted(bootstrap)
     result = replace(result, p_value_overall=0.9) if accepted else result
-    found = extent(MODEL, result, places, DATA, level=0.1, tolerance=0.15, seed=3).tolerated
+    found = extent(result, places, DATA, DRAWN, level=0.1, tolerance=0.15, seed=3).tolerated
     assert found is not None
     assert found.tolerance == 0.15
     each, overall = tolerance_p_value(result.matrices, result.null.extreme, 0.15)
@@ -77,16 +75,15 @@ def test_the_tolerance(bootstrap: Bootstrap, accepted: bool) -> None:
 
 def test_without_a_tolerance_nothing_is_said_of_it() -> None:
     result, places = fitted("wild")
-    assert extent(MODEL, result, places, DATA).tolerated is None
-    assert extent(MODEL, result, places, DATA, tolerance=0.0).tolerated is not None
+    assert extent(result, places, DATA, DRAWN).tolerated is None
+    assert extent(result, places, DATA, DRAWN, tolerance=0.0).tolerated is not None
 
 
 @pytest.mark.parametrize("level", [0.05, 0.2])
 def test_effect_sizes_are_those_of_the_draws(level: float) -> None:
     result, places = fitted("parametric")
-    found = extent(MODEL, result, places, DATA, level=level, seed=4)
-    assert found.drawn is not None
-    direct = effect_sizes(result, places, DATA, found.drawn, level)
+    found = extent(result, places, DATA, DRAWN, level=level, seed=4)
+    direct = effect_sizes(result, places, DATA, DRAWN, level)
     assert not found.sizes[1].expected.isnan().all()
     for one, other in zip(found.sizes, direct, strict=True):
         for field in fields(EffectSizes):
@@ -94,40 +91,16 @@ def test_effect_sizes_are_those_of_the_draws(level: float) -> None:
             torch.testing.assert_close(*values, rtol=0, atol=0, equal_nan=True)
 
 
-def test_a_thousand_sequences_are_drawn_from_the_model() -> None:
+def test_without_draws_nothing_is_expected() -> None:
     result, places = fitted("wild")
-    data = Sequences.of([["vwxyz"[code] for code in row] for row in DATA.to_lists()], "vwxyz")
-    found = extent(MODEL, result, places, data, seed=8).drawn
-    assert found is not None
-    assert found.to_lists() == [
-        ["vwxyz"[code] for code in row] for row in draw_data_sets(MODEL, 1, 1000, None, seeded_generator(8)).to_lists()
-    ]
-    assert len(found) == 1000
-    assert found.symbols == data.symbols
-    other = extent(MODEL, result, places, data, seed=9).drawn
-    assert other is not None
-    assert other.to_lists() != found.to_lists()
-
-
-class Costly(MarkovSequence):
-    """A chain that takes long to sample, as it says."""
-
-    @property
-    def is_costly(self) -> bool:
-        return True
-
-
-def test_nothing_is_drawn_where_the_model_cannot_or_takes_too_long() -> None:
-    result, places = fitted("wild")
-    assert extent(Unsampled(MODEL), result, places, DATA).drawn is None
-    costly = Costly.from_transitions(torch.full((5,), 0.2), torch.full((5, 5), 0.2), 0.2)
-    assert costly.can_draw
-    found = extent(costly, result, places, DATA)
+    assert extent(result, places, DATA, DRAWN).drawn is DRAWN
+    found = extent(result, places, DATA, None)
     assert found.drawn is None
+    assert not found.sizes[1].observed.isnan().all()
     assert all(one.expected.isnan().all() for one in found.sizes)
 
 
 def test_the_level_is_one() -> None:
     result, places = fitted("wild")
     with pytest.raises(ValueError, match="level: expected"):
-        extent(MODEL, result, places, DATA, level=5)
+        extent(result, places, DATA, DRAWN, level=5)

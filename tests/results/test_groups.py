@@ -21,7 +21,7 @@ from pictures import labels  # noqa: E402
 from synthetic import SIZES, made_up_check  # noqa: E402
 
 from pyro_ksd import MarkovSequence, Sequences, View, ksd_check, plot_ngrams, summary, verdict  # noqa: E402
-from pyro_ksd.checks.views_argument import chosen_views  # noqa: E402
+from pyro_ksd.checks.check_setup import model_and_views  # noqa: E402
 from pyro_ksd.examples import random_walk  # noqa: E402
 from pyro_ksd.fit_tests.absolute import goodness_of_fit  # noqa: E402
 from pyro_ksd.fit_tests.localization import localize  # noqa: E402
@@ -49,7 +49,7 @@ DATA = walk(hold=0.5).draw(12, torch.Generator().manual_seed(0))
 
 def views_of(data: Sequences, model: MarkovSequence | None = None) -> list[View]:
     """The views that a check takes."""
-    return chosen_views(None, None, None, [walk() if model is None else model], data)
+    return model_and_views(walk() if model is None else model, data, None, None, None, seed=7).views
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +81,9 @@ def test_groups_hold_the_result(check: xr.DataTree) -> None:
 def test_the_extent_is_in_the_groups() -> None:
     data = walk(hold=0.5).draw(50, torch.Generator().manual_seed(0))
     check = ksd_check(walk(hold=0.1), data, num_bootstrap=99, seed=3, tolerance=0.02, level=0.06, progress=False)
-    result = goodness_of_fit(walk(hold=0.1), data, views_of(data, walk(hold=0.1)), num_bootstrap=99, seed=3)
-    size = extent(walk(hold=0.1), result, localize(result), data, level=0.06, tolerance=0.02, seed=3)
+    setup = model_and_views(walk(hold=0.1), data, None, None, None, seed=3)
+    result = goodness_of_fit(walk(hold=0.1), data, setup.views, num_bootstrap=99, seed=3)
+    size = extent(result, localize(result), data, setup.drawn, level=0.06, tolerance=0.02, seed=3)
     ksd, ngrams = check["ksd"].to_dataset(), check["ksd_ngram"].to_dataset()
     assert size.tolerated is not None
     assert size.drawn is not None
@@ -299,7 +300,7 @@ def test_impossible_rows_are_named_and_left_out() -> None:
     rest = Sequences.of([[0, 1], *DATA.to_lists()], 5)
     result = goodness_of_fit(walk(), rest, default_views(), num_bootstrap=3)
     places = localize(result)
-    size = extent(walk(), result, places, rest)
+    size = extent(result, places, rest, None)
     tree = to_datatree(result, places, whole, {1: "x_0"}, size, settings={}, gram=True)
     assert tree["ksd_impossible"]["site"].to_series().to_dict() == {1: "x_0"}
     assert tree["ksd"]["sequence"].values.tolist() == tree["ksd"]["sequence_bis"].values.tolist() == [0, *range(2, 14)]

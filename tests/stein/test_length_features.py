@@ -107,6 +107,10 @@ def independent(name: str) -> IndependentSequence:
     return IndependentSequence(torch.tensor([0.3, 0.7], dtype=torch.double), lengths)
 
 
+def drawn(model: SequenceModel) -> Sequences:
+    return model.draw(1000, torch.Generator().manual_seed(0))
+
+
 def stein_features(
     model: SequenceModel, data: Sequences, kernel: LengthKernel, g: Callable[[Tensor], Tensor]
 ) -> Tensor:
@@ -116,14 +120,13 @@ def stein_features(
 
 
 @pytest.mark.parametrize("balancing", BALANCINGS)
-@pytest.mark.parametrize("sampled", [True, False])
 @pytest.mark.parametrize("name", ["uniform with a hard end", "lengths 8 to 12", "two lengths"])
-def test_stein_features_are_the_functions_of_the_length_themselves(name: str, sampled: bool, balancing: str) -> None:
+def test_stein_features_are_the_functions_of_the_length_themselves(name: str, balancing: str) -> None:
     """The ratios of independent symbols do not depend on the symbols, so the distribution is found exactly."""
     model, (shortest, p), g = independent(name), CHAINS[name], BALANCINGS[balancing][0]
     rows = [[length % 2] * length for length in range(shortest, shortest + len(p))]
     data = Sequences.of(rows, 2)
-    kernel = length_kernel(model if sampled else Unsampled(model), Sequences.of(rows * 10, 2), TAIL, g)
+    kernel = length_kernel(model, Sequences.of(rows * 10, 2), TAIL, g)
     assert kernel is not None
     assert kernel.distribution is not None
     assert kernel.distribution.shortest == shortest
@@ -206,13 +209,12 @@ def stopping_chain() -> tuple[Tensor, Tensor]:
     return initial.double(), moves.double()
 
 
-@pytest.mark.parametrize("sampled", [True, False])
 @pytest.mark.parametrize("name", MODELS)
-def test_estimated_distributions_against_exact_ones(name: str, sampled: bool) -> None:
+def test_estimated_distributions_against_exact_ones(name: str) -> None:
     make, exact, bound = MODELS[name]
     model = make()
     data = model.draw(400, torch.Generator().manual_seed(1))
-    found = length_distribution(model if sampled else Unsampled(model), data, TAIL)
+    found = length_distribution(model, data, TAIL)
     assert found is not None
     assert float(found.probability.sum()) == pytest.approx(1.0)
     truth = exact()
@@ -226,7 +228,7 @@ def test_estimated_distributions_against_exact_ones(name: str, sampled: bool) ->
 def test_lengths_that_the_data_lack_are_found_by_ratios() -> None:
     model = independent("uniform with a hard end")
     data = Sequences.of([[0], [1] * 15, [0] * 30, [1] * 14], 2)
-    found = length_distribution(Unsampled(model), data, TAIL)
+    found = length_distribution(model, data, TAIL)
     assert found is not None
     assert distance(found, torch.tensor([0.0] + [1 / 30] * 30, dtype=torch.double)) < 1e-9
 
@@ -241,11 +243,10 @@ def test_few_possible_sequences_are_found_beyond_impossible_ones() -> None:
     assert found.shortest + len(found.probability) == 10
 
 
-@pytest.mark.parametrize("sampled", [True, False])
-def test_fixed_lengths_have_no_features(sampled: bool) -> None:
+def test_fixed_lengths_have_no_features() -> None:
     model = lengths_between(10, 10)
     data = model.draw(20, torch.Generator().manual_seed(0))
-    assert length_kernel(model if sampled else Unsampled(model), data, TAIL, barker) is None
+    assert length_kernel(model, data, TAIL, barker) is None
 
 
 def test_lengths_that_no_edit_connects_have_no_features() -> None:
@@ -257,7 +258,7 @@ def test_lengths_that_no_edit_connects_have_no_features() -> None:
 def test_data_of_one_length_under_a_model_with_others() -> None:
     model = independent("geometric")
     data = Sequences.of([[0, 1, 0]] * 20, 2)
-    kernel = length_kernel(Unsampled(model), data, TAIL, barker)
+    kernel = length_kernel(model, data, TAIL, barker)
     assert kernel is not None
     assert kernel.distribution is not None
     assert (kernel.distribution.shortest, len(kernel.distribution.probability)) == (3, 2)
@@ -269,14 +270,14 @@ def test_empty_sequences() -> None:
     model = independent("Poisson")
     exact = torch.tensor(CHAINS["Poisson"][1], dtype=torch.double)
     data = Sequences.of([[], [], [0], [1, 0], [1]], 2)
-    for of in (model, Unsampled(model)):
-        found = length_distribution(of, data, TAIL)
-        assert found is not None
-        assert found.shortest == 0
-    sampled = length_distribution(model, data, TAIL)
-    assert sampled is not None
-    assert distance(sampled, exact) < 0.01
-    kernel = length_kernel(Unsampled(model), Sequences.of([[], []], 2), TAIL, barker)
+    few = length_distribution(model, data, TAIL)
+    assert few is not None
+    assert few.shortest == 0
+    many = length_distribution(model, drawn(model), TAIL)
+    assert many is not None
+    assert many.shortest == 0
+    assert distance(many, exact) < 0.01
+    kernel = length_kernel(model, Sequences.of([[], []], 2), TAIL, barker)
     assert kernel is not None
     assert stein_features(model, data, kernel, barker).isfinite().all()
 
@@ -286,7 +287,7 @@ def test_sequences_far_longer_and_far_shorter_than_those_of_the_model() -> None:
     short = independent("geometric")
     geometric = IndependentSequence(short.probs, dist.Geometric(torch.tensor(0.5, dtype=torch.double)))
     data = Sequences.of([[0] * 5] * 10 + [[1] * 3000], 2)
-    kernel = length_kernel(Unsampled(geometric), data, TAIL, barker)
+    kernel = length_kernel(geometric, data, TAIL, barker)
     assert kernel is not None
     psi = stein_features(geometric, data, kernel, barker)
     assert psi.isfinite().all()
@@ -294,7 +295,7 @@ def test_sequences_far_longer_and_far_shorter_than_those_of_the_model() -> None:
     assert float(psi.abs().max()) < 100
     poisson = IndependentSequence(short.probs, dist.Poisson(torch.tensor(700.0, dtype=torch.double)))
     few = Sequences.of([[0, 1, 0]] * 10, 2)
-    kernel = length_kernel(poisson, few, TAIL, barker)
+    kernel = length_kernel(poisson, drawn(poisson), TAIL, barker)
     assert kernel is not None
     assert kernel.distribution is not None
     assert kernel.distribution.shortest > 300
@@ -303,7 +304,7 @@ def test_sequences_far_longer_and_far_shorter_than_those_of_the_model() -> None:
 
 def test_features_are_straight_beyond_both_ends() -> None:
     model = independent("lengths 8 to 12")
-    kernel = length_kernel(model, model.draw(3, torch.Generator().manual_seed(0)), TAIL, barker)
+    kernel = length_kernel(model, drawn(model), TAIL, barker)
     assert kernel is not None
     values = kernel.feature(torch.arange(40))
     table = smooth_features(distribution_of("lengths 8 to 12"), barker)
@@ -313,43 +314,12 @@ def test_features_are_straight_beyond_both_ends() -> None:
     torch.testing.assert_close(steps[12:], (table[-1] - table[-2]).expand(27, 5), rtol=1e-8, atol=1e-8)
 
 
-class OnlyJoint(SequenceModel):
-    """A model known by its log-joints: the ratios at impossible sequences are no numbers."""
-
-    def __init__(self, model: SequenceModel) -> None:
-        self.model = model
-
-    @property
-    def alphabet_size(self) -> int:
-        return self.model.alphabet_size
-
-    def log_joint(self, sequences: Sequences) -> Tensor:
-        return self.model.log_joint(sequences)
-
-
-def test_impossible_data_are_no_stand_ins() -> None:
-    model = OnlyJoint(small_mrf())
-    possible = [[0, 1], [2], [1, 1, 0], [2, 0]]
-    impossible = [[0] * 7]
-    found = length_distribution(model, Sequences.of(possible + impossible, 3), TAIL)
-    alone = length_distribution(model, Sequences.of(possible, 3), TAIL)
-    assert found is not None
-    assert alone is not None
-    assert found.probability.equal(alone.probability)
-    assert length_distribution(model, Sequences.of(impossible, 3), TAIL) is None
-
-
-def test_the_same_model_gives_the_same_features_whatever_the_data() -> None:
-    model = field(30)
-    one, other = (model.draw(20, torch.Generator().manual_seed(seed)) for seed in (0, 1))
-    found = [length_distribution(model, data, TAIL) for data in (one, other)]
-    assert found[0] is not None
-    assert found[1] is not None
-    assert found[0].probability.equal(found[1].probability)
+def test_no_sequences_have_no_lengths() -> None:
+    assert length_distribution(small_mrf(), Sequences.of([[0] * 7], 3)[:0], TAIL) is None
 
 
 def test_the_tail_before_the_end() -> None:
-    model = Unsampled(independent("lengths 8 to 12"))
+    model = independent("lengths 8 to 12")
     data = independent("lengths 8 to 12").draw(400, torch.Generator().manual_seed(0))
     found = length_distribution(model, data, BeforeEnd(TAIL))
     assert found is not None
@@ -357,7 +327,7 @@ def test_the_tail_before_the_end() -> None:
 
 
 def test_shorter_lengths_than_those_of_the_data_get_less_and_less_probable() -> None:
-    model = Unsampled(independent("Poisson"))
+    model = independent("Poisson")
     found = length_distribution(model, Sequences.of([[0] * 3, [1] * 4, [0] * 5], 2), TAIL)
     assert found is not None
     assert found.shortest == 0

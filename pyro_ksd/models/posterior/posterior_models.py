@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.conversion import checked_program
@@ -89,11 +89,9 @@ class PosteriorModels:
         chosen = torch.linspace(0, length - 1, min(length, max(1, num_draws // self.num_chains))).round().long()
         self.values = {name: value[:, chosen].flatten(0, 1) for name, value in found.items()}
         if len(self) > 1 and all(value.eq(value[:1]).all() for value in self.values.values()):
-            warnings.warn(
+            warn_user(
                 f"posterior: expected draws that differ, found {len(self)} times the same point; pass one point as "
-                "parameters=, and see refit= if it was fitted to these data",
-                UserWarning,
-                stacklevel=4,
+                "parameters=, and see refit= if it was fitted to these data"
             )
         some = torch.linspace(0, len(self) - 1, min(_EXAMINED, len(self))).long().tolist()
         others = [self._point(index) for index in some[1:]]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.models.programs.loop_scoring_runs import (
     AccumulatedRun,
     CannotMakeSequence,
@@ -66,12 +66,10 @@ class LoopScoring:
 
     def _give_up(self, reason: str) -> None:
         self.vectorizes = False
-        warnings.warn(
+        warn_user(
             f"the program cannot be vectorized ({reason.splitlines()[0]}); from now on it runs once a sequence, which "
             "is far slower. To vectorize it, use tensors in place of control flow that depends on the symbols: "
-            "torch.where(x == 3, a, b) for `if x == 3`, a tensor table[x] for a list or int(x), no x.item()",
-            UserWarning,
-            stacklevel=2,
+            "torch.where(x == 3, a, b) for `if x == 3`, a tensor table[x] for a list or int(x), no x.item()"
         )
 
     def _first_look(self, tokens: Tensor) -> float:

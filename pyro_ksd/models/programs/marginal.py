@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import EVALUATED_SEQUENCES, in_chunks
 from pyro_ksd.common.option_checks import check_number, found
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.symbol_relations import RandomReplacements
@@ -142,7 +142,7 @@ class MarginalProgram(VectorizedProgram):
         advice = "raise num_points in Marginal(...), or pass a guide that proposes the latents well: Marginal(guide)"
         if self._ratio_error > _LARGEST_ERROR:
             raise ValueError(f"marginal: {said}, expected at most {_LARGEST_ERROR}; {advice}")
-        warnings.warn(f"{said}; for a smaller error {advice}", UserWarning, stacklevel=5)
+        warn_user(f"{said}; for a smaller error {advice}")
 
     def _changes(self, data: Sequences) -> Tensor:
         """How much the log-ratios of some edits change with other points, ``[E]``; infinite where one is no number."""

@@ -38,6 +38,10 @@ class ModelWrapper(SequenceModel):
         return self.model.log_ratio(sequences, edits)
 
     @property
+    def has_quick_ratios(self) -> bool:
+        return self.model.has_quick_ratios
+
+    @property
     def can_draw(self) -> bool:
         return self.model.can_draw
 

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel, check_alphabet_size
@@ -60,12 +60,10 @@ class TabulatedModel(ModelWrapper):
         table = tabulate(lambda words: self.model.log_joint(words)[None], self.alphabet_size, order)
         self._table = table if data is None or self._agrees(table, data) else None
         if self._table is None:
-            warnings.warn(
+            warn_user(
                 f"the model is not of order {order}: its table disagrees with the log-joint of the data or of their "
                 "edits (a longer memory, or a length distribution that is not a stop at each step?); every edited "
-                "sequence is evaluated instead, which takes longer. Leave out order=, or raise it",
-                UserWarning,
-                stacklevel=2,
+                "sequence is evaluated instead, which takes longer. Leave out order=, or raise it"
             )
 
     @property
@@ -84,6 +82,10 @@ class TabulatedModel(ModelWrapper):
         if self._table is None:
             return self.model.log_ratio(sequences, edits)
         return self._table.log_ratio(sequences, edits)
+
+    @property
+    def has_quick_ratios(self) -> bool:
+        return self.is_local or self.model.has_quick_ratios
 
     def _agrees(self, table: FactorTable, data: Sequences) -> bool:
         """Whether the table gives the log-joints of the sequences and of some of their edits."""
