@@ -93,8 +93,8 @@ def ksd_compare(
         impossible. ``ksd_compare`` has ``statistic``, ``standard_error`` and ``rank`` ``(model, view)``;
         ``difference``, the statistic of ``model`` minus that of ``model_bis``, ``difference_error``, ``z`` and the
         two-sided ``p_value`` of each pair by itself ``(model, model_bis, view)``; ``meaning(view)``. The last view,
-        ``overall``, is the sum of all views' statistics, each on a scale common to all models; the scales, and so
-        ``overall``, change a little with the set of models. Read it with
+        ``overall``, is the sum of all views' statistics with the weights of the views, each on a scale common to all
+        models; the scales, and so ``overall``, change a little with the set of models. Read it with
         :func:`~pyro_ksd.results.compare_table`, see it with :func:`~pyro_ksd.plots.plot_compare`.
 
     >>> import torch
@@ -174,7 +174,8 @@ def ksd_compare(
         "num_sequences": len(possible),
         "edits": kinds_of_edits(chosen),
     }
-    compared = _as_dataset(relative_fit(sums), list(models), chosen).assign_attrs(attributes)
+    weights = torch.tensor([view.weight for view in chosen], dtype=torch.double)
+    compared = _as_dataset(relative_fit(sums, weights), list(models), chosen).assign_attrs(attributes)
     return stamped({"ksd_compare": compared, **group, "observed_data": observed_data(sequences)})
 
 

@@ -64,22 +64,23 @@ class RelativeFit:
     rank: Tensor
 
 
-def relative_fit(sums: Sequence[RowSums]) -> RelativeFit:
+def relative_fit(sums: Sequence[RowSums], weights: Tensor | None = None) -> RelativeFit:
     r"""Compares the discrepancies of models on the same sequences.
 
     The difference :math:`U_p - U_q` is a U-statistic with the kernel :math:`H^p - H^q`, and asymptotically normal
     (Bounliphone et al., 2016; Kanagawa et al., 2019). :math:`z` divides it by its jackknife standard error.
 
-    All views together are the sum of the views' statistics, :math:`\sum_v U^{(v)} / s_v`, with the scale :math:`s_v`
-    the mean of :math:`H_{ii}` over all sequences and models. The scales are common to all models, so that only a model
-    that is close to the data in all views has a small sum. The jackknife leaves a sequence out of the ratios of the
-    scales as well; their geometric mean, which only sets the unit, is held fixed.
+    All views together are the sum of the views' statistics, :math:`\sum_v \omega_v U^{(v)} / s_v`, with the
+    scale :math:`s_v` the mean of :math:`H_{ii}` over all sequences and models. The scales are common to all models, so
+    that only a model that is close to the data in all views has a small sum. The jackknife leaves a sequence out of the
+    ratios of the scales as well; their geometric mean, which only sets the unit, is held fixed.
 
     If both models are right in a view, both statistics estimate 0 and the limit is not normal. The jackknife variance
     is then about twice the true variance, and the test conservative. If the difference does not vary beyond rounding,
     the models cannot be told apart: :math:`z = 0` and the p-value is 1.
 
     :param sums: one for each model, all of them of the same views and sequences.
+    :param weights: ``[V]``, positive, how much the views count, :math:`\omega_v`; all the same if left out.
 
     >>> from pyro_ksd import Sequences, default_views
     >>> from pyro_ksd.examples import random_walk
@@ -94,7 +95,9 @@ def relative_fit(sums: Sequence[RowSums]) -> RelativeFit:
     diagonal = torch.stack([one.diagonal for one in sums])
     n = others.shape[-1]
     check_comparable(n)
-    weight, weight_left_out = _weights(diagonal.mean(0))
+    weights = torch.ones(others.shape[1]) if weights is None else weights
+    check_tensor("weights", weights, others.shape[1])
+    weight, weight_left_out = (weights.double()[:, None] * scale for scale in _scales(diagonal.mean(0)))
     statistic = _with_overall(others.mean(-1, keepdim=True) / (n - 1), weight).squeeze(-1)
     size = _with_overall(diagonal.mean(-1, keepdim=True), weight).squeeze(-1)
     left_out = _with_overall(leave_one_out(others), weight_left_out)
@@ -176,20 +179,20 @@ def jackknife_error(left_out: Tensor) -> Tensor:
     return error
 
 
-def _weights(diagonal: Tensor) -> tuple[Tensor, Tensor]:
-    """The weights of the views, ``[V, 1]``, and those without each of the sequences, ``[V, n]``.
+def _scales(diagonal: Tensor) -> tuple[Tensor, Tensor]:
+    """What brings the views to one scale, ``[V, 1]``, and the same without each of the sequences, ``[V, n]``.
 
-    A view in which no model sees anything has the weight 0.
+    It is 0 for a view in which no model sees anything.
 
     :param diagonal: ``[V, n]``, the mean of ``H_ii`` over the models.
     """
     n = diagonal.shape[-1]
     total = diagonal.sum(-1, keepdim=True)
     seen = total > 0
-    weight = torch.where(seen, n / total, 0.0)
+    scale = torch.where(seen, n / total, 0.0)
     change = torch.where(seen, (total - diagonal) / total * n / (n - 1), 1.0).clamp(min=1e-9)
     in_common = (change.log().sum(0) / seen.sum().clamp(min=1)).exp()
-    return weight, weight * in_common / change
+    return scale, scale * in_common / change
 
 
 def _with_overall(values: Tensor, weight: Tensor) -> Tensor:

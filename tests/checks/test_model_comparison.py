@@ -22,8 +22,10 @@ from pyro_ksd import AutoregressiveModel, LinearChainMRF, MarkovSequence, Sequen
 from pyro_ksd.checks.model_comparison import ksd_compare
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.examples import random_walk
+from pyro_ksd.fit_tests.relative import RowSums, relative_fit
 from pyro_ksd.kernels import HammingKernel
 from pyro_ksd.results.comparison_table import compare_table
+from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import default_views
 
@@ -68,6 +70,15 @@ def test_the_right_order_is_found() -> None:
     table = compare_table(comparison)
     assert table.index.tolist() == ["order 2", "order 1"]
     assert table.loc["order 1", "finding"].startswith("worse (p = ")
+
+
+def test_views_count_by_their_weights() -> None:
+    found = compare(WALKS, DATA)
+    views = [view for view in default_views() if view.name in VIEWS]
+    sums = [RowSums.of(stein_matrices(model, DATA, views)) for model in WALKS.values()]
+    direct = relative_fit(sums, torch.tensor([view.weight for view in views]))
+    np.testing.assert_allclose(found["statistic"].sel(view="overall"), direct.statistic[:, -1], rtol=1e-9)
+    np.testing.assert_allclose(found["z"].sel(view="overall"), direct.z[..., -1], rtol=1e-9)
 
 
 def test_statistics_are_those_of_a_check_of_each_model() -> None:

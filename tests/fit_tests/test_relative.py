@@ -41,7 +41,7 @@ def scales(matrices: Tensor) -> list[float]:
     return [sum(float(own[view].diagonal().mean()) for own in matrices) / len(matrices) for view in range(2)]
 
 
-def with_overall(matrices: Tensor, whole: Tensor) -> list[list[float]]:
+def with_overall(matrices: Tensor, whole: Tensor, weights: Sequence[float]) -> list[list[float]]:
     """The U-statistics of each model, and their sum on common scales in the unit of the whole data, by plain loops."""
     n = matrices.shape[-1]
     first, second = scales(matrices)
@@ -49,7 +49,7 @@ def with_overall(matrices: Tensor, whole: Tensor) -> list[list[float]]:
     rows = []
     for own in matrices.tolist():
         u = [sum(h[i][j] for i in range(n) for j in range(n) if i != j) / (n * (n - 1)) for h in own]
-        rows.append([*u, unit * (u[0] / first + u[1] / second)])
+        rows.append([*u, unit * (weights[0] * u[0] / first + weights[1] * u[1] / second)])
     return rows
 
 
@@ -58,12 +58,15 @@ def jackknife(values: Sequence[float]) -> float:
     return math.sqrt((len(values) - 1) / len(values) * sum((value - mean) ** 2 for value in values))
 
 
-def test_errors_are_those_of_leaving_out_one_sequence_after_the_other() -> None:
+@pytest.mark.parametrize("weights", [None, [0.25, 3.0]])
+def test_errors_are_those_of_leaving_out_one_sequence_after_the_other(weights: list[float] | None) -> None:
     matrices = grams()
-    found = relative_fit(sums(matrices))
-    assert found.statistic.tolist() == [pytest.approx(row, rel=1e-12) for row in with_overall(matrices, matrices)]
+    found = relative_fit(sums(matrices), None if weights is None else torch.tensor(weights))
+    weights = weights or [1.0, 1.0]
+    expected_rows = with_overall(matrices, matrices, weights)
+    assert found.statistic.tolist() == [pytest.approx(row, rel=1e-12) for row in expected_rows]
     rest = [[j for j in range(7) if j != i] for i in range(7)]
-    left_out = [with_overall(matrices[..., kept, :][..., kept], matrices) for kept in rest]
+    left_out = [with_overall(matrices[..., kept, :][..., kept], matrices, weights) for kept in rest]
     for view in range(3):
         for p in range(3):
             own = jackknife([values[p][view] for values in left_out])
