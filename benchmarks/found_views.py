@@ -117,7 +117,7 @@ def repeating(factor: float, size: int = 12) -> MarkovSequence:
 
 
 def p_value(case: Case, data: Sequences, views: Sequence[View], seed: int) -> float:
-    """The p-value of all views together by the wild bootstrap, which a check takes for 100 sequences and more."""
+    """The p-value of all views together by the wild bootstrap, which a check takes for large data."""
     found = goodness_of_fit(case.model, data, views, bootstrap="wild", num_bootstrap=NUM_BOOTSTRAP, seed=seed)
     return found.p_value_overall
 
@@ -130,7 +130,7 @@ def at_equal_size(case: Case, settings: Settings, total: int = TOTAL) -> tuple[f
     for _ in range(settings.runs):
         data = case.draw(total, generator)
         seed = drawn_seed(generator)
-        view = find_view(case.model, data[: total // 2], views=views, seed=seed, progress=False)
+        view = find_view(case.model, data[: total // 2], views=views, progress=False)
         whole += p_value(case, data, views, seed) <= LEVEL
         found += p_value(case, data[total // 2 :], [view], seed) <= LEVEL
     return whole / settings.runs, found / settings.runs

@@ -50,7 +50,7 @@ def default_check(model: SequenceModel, data: Sequences) -> Sequence[View]:
     """The views that ``ksd_check`` takes for a model and data, without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return model_and_views(model, data, None, None, None, seed=0).views
+        return model_and_views(model, data, None, None, None).views
 
 
 @dataclass(frozen=True, eq=False)

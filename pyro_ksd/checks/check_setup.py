@@ -11,7 +11,7 @@ import torch
 
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, is_read_off_data
-from pyro_ksd.common.random_numbers import drawn_seed, seeded_generator
+from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
@@ -23,6 +23,7 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.views import View
 
+_SEED = 2_718_281_828  # such as nobody passes, lest the null draws of a check begin with the same sequences
 _MOST_DRAWN = 1000
 _LEAST_DRAWN = 100
 _DRAWN_EACH = 10  # draws for each sequence of the data, so that their error hardly matters beside that of the data
@@ -36,7 +37,7 @@ class CheckSetup:
     :param views: the views to look at.
     :param impossible: the sequences to which the model gives probability 0, and the log-joints of all of them.
     :param drawn: draws from the model, to compare the data with, over the same alphabet; ``None`` if it cannot be
-        sampled, or only at great cost. They are independent of the null draws of a check with the same seed.
+        sampled, or only at great cost. They are independent of the null draws of a check.
     """
 
     model: SequenceModel
@@ -52,7 +53,8 @@ def set_up_check(
     views: str | View | Sequence[str | View] | None,
     neighborhood: Neighborhood | None,
     balancing: str | Balancing | None,
-    seed: int | None = None,
+    *,
+    draws: bool,
 ) -> CheckSetup:
     """The views for a model and data, and the model as they look at it.
 
@@ -60,7 +62,7 @@ def set_up_check(
     :param ends: the codes of the symbols with which sequences end, see
         :func:`~pyro_ksd.checks.end_argument.chosen_ends`; the model knows them.
     :param views: these and the following as for :func:`~pyro_ksd.ksd_check`.
-    :param seed: that of the check; no sequences are drawn if it is left out.
+    :param draws: whether to draw from the model, if it can be sampled.
     :raises ValueError: if the data do not suit the model, or the views do not.
     """
     model.check_data(sequences)
@@ -74,7 +76,7 @@ def set_up_check(
         log_joint = log_joint.masked_fill(sequences.lengths == 0, 0.0)
     impossible = find_impossible(model, sequences, log_joint)
     possible = sequences[impossible.others]
-    drawn = None if seed is None else _drawn(model, possible, seed)
+    drawn = _drawn(model, possible) if draws else None
     typical = possible if drawn is None else drawn
     chosen = chosen_views(
         views, neighborhood, balancing, [inner], sequences, given_lengths=given_lengths, typical=typical
@@ -90,29 +92,31 @@ def model_and_views(
     views: str | View | Sequence[str | View] | None,
     neighborhood: Neighborhood | None,
     balancing: str | Balancing | None,
-    seed: int,
 ) -> CheckSetup:
-    """The setup of ``ksd_check(model, sequences, views=..., neighborhood=..., balancing=..., seed=...)``.
+    """The setup of ``ksd_check(model, sequences, views=..., neighborhood=..., balancing=...)``.
 
     :param model: what :func:`~pyro_ksd.ksd_check` takes.
     :raises ValueError: as ``ksd_check`` does.
     """
     ends = chosen_ends(None, neighborhood, sequences)
     ready = as_model(model, sequences, end=[sequences.symbols[code] for code in ends] or None)
-    return set_up_check(ready, sequences, ends, views, neighborhood, balancing, seed)
+    return set_up_check(ready, sequences, ends, views, neighborhood, balancing, draws=True)
 
 
-def _drawn(model: SequenceModel, sequences: Sequences, seed: int) -> Sequences | None:
-    """Draws from a model that can be sampled at little cost, with the covariates of the sequences, in turn."""
+def _drawn(model: SequenceModel, sequences: Sequences) -> Sequences | None:
+    """Draws from a model that can be sampled at little cost, with the covariates of the sequences, in turn.
+
+    They are always the same ones, so that the statistics of a check do not depend on its seed.
+    """
     if not len(sequences) or not model.can_draw or model.is_costly or is_read_off_data(sequences):
         return None
     size = min(_MOST_DRAWN, max(_LEAST_DRAWN, _DRAWN_EACH * len(sequences)))
     known = sequences[torch.arange(size) % len(sequences)].covariates
-    generator = seeded_generator(drawn_seed(seeded_generator(seed)))
+    generator = seeded_generator(_SEED)
     try:
         drawn = draw_data_sets(model, 1, size, known, generator).over(sequences.alphabet)
-        check_drawn(model, drawn)
     except ValueError as error:
         warn_user(f"the data are not compared with draws from the model, which failed: {error}")
         return None
+    check_drawn(model, drawn)
     return drawn

@@ -153,7 +153,7 @@ def ksd_check(
         )
     if bootstrap == "auto" and is_read_off_data(sequences):
         bootstrap = "wild"  # new data sets would have vectors that the alphabet lacks
-    setup = set_up_check(ready, sequences, ends, views, neighborhood, balancing, seed)
+    setup = set_up_check(ready, sequences, ends, views, neighborhood, balancing, draws=True)
     ready = setup.model
     impossible = setup.impossible
     possible = sequences

@@ -128,7 +128,7 @@ def repair(
     ends = chosen_ends(end, neighborhood, sequences)
     named = [sequences.symbols[code] for code in ends] or None
     inner = as_model(model, sequences, parameters=parameters, order=order, end=named, marginal=marginal)
-    setup = set_up_check(inner, sequences, ends, "content-1", neighborhood, None)
+    setup = set_up_check(inner, sequences, ends, "content-1", neighborhood, None, draws=False)
     check_possible(setup.model, sequences, setup.impossible.log_joint)
     counts = _candidates(views, sequences)
     around = setup.views[0].operator.neighborhood

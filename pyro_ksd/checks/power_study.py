@@ -119,7 +119,7 @@ def power(
     kinds = {}
     for size in sizes:
         first = source(size, generator)
-        setup = model_and_views(drawn, first, views, neighborhood, balancing, drawn_seed(generator))
+        setup = model_and_views(drawn, first, views, neighborhood, balancing)
         meaning |= {view.name: view.kernel.meaning for view in setup.views}
         asked: Bootstrap = "wild" if bootstrap == "auto" and is_read_off_data(first) else bootstrap
         checks = _Checks(setup.model, setup.views, asked, num_bootstrap, level, generator, progress)

@@ -26,7 +26,6 @@ from torch import Tensor
 from pyro_ksd.checks.check_setup import model_and_views
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.common.option_checks import check_flag
-from pyro_ksd.common.random_numbers import drawn_seed, seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.direction import DirectionKernel, DirectionPart
@@ -50,7 +49,6 @@ def find_view(
     views: str | View | Sequence[str | View] | None = None,
     neighborhood: Neighborhood | None = None,
     balancing: str | Balancing | None = None,
-    seed: int = 0,
     progress: bool = True,
 ) -> View:
     """Learns from data a single view that sees their misfit best, to be checked **on other data**.
@@ -64,7 +62,6 @@ def find_view(
     :param views: whose features to combine; as for ``ksd_check``. Views whose kernels have no features are left out.
     :param neighborhood: as for ``ksd_check``.
     :param balancing: as for ``ksd_check``.
-    :param seed: of the random numbers with which the model is sampled, if it can be.
     :param progress: whether to show a progress bar.
     :returns: a view called ``"found"``, for ``ksd_check(..., views=view)``.
 
@@ -78,9 +75,7 @@ def find_view(
     """
     check_flag("progress", progress)
     sequences = as_sequences(data, adapted(model))
-    # A check with the same seed must not draw the same sequences: they would not be independent of the view.
-    own_seed = drawn_seed(seeded_generator(seed))
-    setup = model_and_views(model, sequences, views, neighborhood, balancing, own_seed)
+    setup = model_and_views(model, sequences, views, neighborhood, balancing)
     sequences = sequences[setup.impossible.others]
     if len(sequences) < _FOLDS:
         raise ValueError(

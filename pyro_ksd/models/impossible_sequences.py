@@ -96,7 +96,7 @@ def check_drawn(model: SequenceModel, sequences: Sequences) -> None:
     found = find_impossible(model, sequences)
     if len(found):
         raise ValueError(
-            f"the model calls {len(found)} of {len(sequences)} sequences impossible that were drawn for the bootstrap: "
+            f"the model calls {len(found)} of {len(sequences)} sequences impossible that were drawn from it: "
             f"{_shown(model, sequences, found.rows)}; let it draw from the distribution that it scores, until every "
             "sequence has ended"
         )

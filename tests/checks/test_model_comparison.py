@@ -76,7 +76,7 @@ def test_views_count_by_their_weights() -> None:
     found = compare(WALKS, DATA)
     views = [view for view in default_views() if view.name in VIEWS]
     sums = [RowSums.of(stein_matrices(model, DATA, views)) for model in WALKS.values()]
-    direct = relative_fit(sums, torch.tensor([view.weight for view in views]))
+    direct = relative_fit(sums, torch.tensor([view.weight for view in views], dtype=torch.double))
     np.testing.assert_allclose(found["statistic"].sel(view="overall"), direct.statistic[:, -1], rtol=1e-9)
     np.testing.assert_allclose(found["z"].sel(view="overall"), direct.z[..., -1], rtol=1e-9)
 

@@ -91,7 +91,7 @@ def test_the_bootstrap_is_that_of_the_check() -> None:
 def test_a_simulated_check_finds_the_p_values_of_a_check(bootstrap: Any) -> None:
     """With the whole pool as null draws of one check, everything random is the same."""
     data = HOLDING.draw(12, torch.Generator().manual_seed(3))
-    views = power_study.model_and_views(WALK, data, None, None, None, seed=0).views
+    views = power_study.model_and_views(WALK, data, None, None, None).views
     generator = torch.Generator().manual_seed(4)
     checks = power_study._Checks(WALK, views, bootstrap, 1000, 0.05, generator, progress=False)
     found = checks._p_values(data)

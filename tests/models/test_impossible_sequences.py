@@ -151,10 +151,10 @@ def test_sequences_that_the_model_drew_itself() -> None:
     """A generator that cuts off what it has not finished."""
     chain = MarkovSequence.from_transitions(torch.tensor([0.5, 0.5]), torch.ones(2, 2) / 2, stop=0.2)
     drawn = Sequences.of([[0, 1], [], [1]], 2)
-    message = r"the model calls 1 of 3 sequences impossible that were drawn for the bootstrap: sequence 1, \[\]; let it"
+    message = r"the model calls 1 of 3 sequences impossible that were drawn from it: sequence 1, \[\]; let it"
     with pytest.raises(ValueError, match=message):
         check_drawn(chain, drawn)
     check_drawn(chain, drawn[[0, 2]])
     cut = with_sampler(chain, lambda count, generator: Sequences.of([[]] * count, 2))
-    with pytest.raises(ValueError, match="impossible that were drawn for the bootstrap"):
+    with pytest.raises(ValueError, match="impossible that were drawn from it"):
         ksd_check(cut, [[0, 1], [1], [0]], num_bootstrap=5, progress=False)

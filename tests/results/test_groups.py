@@ -49,7 +49,7 @@ DATA = walk(hold=0.5).draw(12, torch.Generator().manual_seed(0))
 
 def views_of(data: Sequences, model: MarkovSequence | None = None) -> list[View]:
     """The views that a check takes."""
-    return model_and_views(walk() if model is None else model, data, None, None, None, seed=7).views
+    return model_and_views(walk() if model is None else model, data, None, None, None).views
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_groups_hold_the_result(check: xr.DataTree) -> None:
 def test_the_extent_is_in_the_groups() -> None:
     data = walk(hold=0.5).draw(50, torch.Generator().manual_seed(0))
     check = ksd_check(walk(hold=0.1), data, num_bootstrap=99, seed=3, tolerance=0.02, level=0.06, progress=False)
-    setup = model_and_views(walk(hold=0.1), data, None, None, None, seed=3)
+    setup = model_and_views(walk(hold=0.1), data, None, None, None)
     result = goodness_of_fit(walk(hold=0.1), data, setup.views, num_bootstrap=99, seed=3)
     size = extent(result, localize(result), data, setup.drawn, level=0.06, tolerance=0.02, seed=3)
     ksd, ngrams = check["ksd"].to_dataset(), check["ksd_ngram"].to_dataset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from pyro_ksd.models.programs.global_sites import (
     checked_point,
     sites_of,
 )
-from pyro_ksd.models.programs.loop_runs import DrawnRun
+from pyro_ksd.models.programs.loop_runs import DrawnRun, ObservedInLoopError
 from pyro_ksd.models.programs.loop_scoring import LoopScoring
 from pyro_ksd.models.programs.loop_site_names import SiteNames
 from pyro_ksd.models.programs.session_state import (
@@ -108,6 +109,20 @@ class LoopProgram(ChunkedModel):
     def is_costly(self) -> bool:
         """Whether the program was found to branch on its symbols."""
         return not self._scoring.vectorizes
+
+    @cached_property
+    def can_draw(self) -> bool:
+        """Whether forward runs draw from the program's distribution: no factor was met within a sequence."""
+        with as_a_model(), params_kept(), default_dtype_kept():
+            for seed in range(_LOOKS):
+                try:
+                    with random_states_kept(seed):
+                        self._forward()
+                except ObservedInLoopError:
+                    return False
+                except ValueError:
+                    return True  # what is wrong with draws is told by them
+        return True
 
     @property
     def defines_lengths(self) -> bool:

@@ -75,6 +75,10 @@ class LoopRun(Messenger, ABC):
         )
 
 
+class ObservedInLoopError(ValueError):
+    """Forward runs of a program do not draw from its distribution, because of an observed site or a factor."""
+
+
 class DrawnRun(LoopRun):
     """A forward run that keeps the symbols."""
 
@@ -97,7 +101,7 @@ class DrawnRun(LoopRun):
     def _observed(self, msg: Any) -> None:
         begun = self.count > 0 or self.first_stop is not None
         if begun and not msg["infer"].get("_deterministic"):
-            raise ValueError(
+            raise ObservedInLoopError(
                 f"site {msg['name']!r}: found an observed site or factor within the sequence, which changes the "
                 "distribution of the sequences, so forward runs do not draw from it; pass your own sampler. If it is "
                 "a global parameter, sample it before the loop"

@@ -296,9 +296,8 @@ class Own(SequenceModel):
 
 def test_draws_that_ignore_covariates_are_refused_where_the_model_does_not() -> None:
     assert_ratios(Own(), lambda x, row: -(1.0 + DOSES[row]) * len(x))
-    with pytest.raises(
-        ValueError, match="expected a model that ignores covariates, found Own, whose probabilities change"
-    ):
+    words = "expected a model that ignores covariates, found Own, whose probabilities change"
+    with pytest.warns(UserWarning, match=words), pytest.raises(ValueError, match=words):
         ksd_check(Own(), DATA, bootstrap="parametric", progress=False)
 
 

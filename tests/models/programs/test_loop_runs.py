@@ -166,6 +166,7 @@ def test_reweighted_programs_cannot_be_drawn(extra):
 
     model = LoopProgram(program, S)
     assert model.log_joint(Sequences.of([[1]], S)).isfinite().all()
+    assert not model.can_draw
     with pytest.raises(ValueError, match="site 'extra': found an observed site or factor within the sequence"):
         model.draw(1)
 
