@@ -275,7 +275,7 @@ def rate(model: Any, wrong: Any, size: int, runs: int, views: Any = None, **opti
     rejected = 0
     for seed in range(runs):
         data = wrong.draw(2 * size, generator)
-        view = find_view(model, data[:size], views=views, seed=seed, progress=False)
+        view = find_view(model, data[:size], views=views, progress=False)
         check = ksd_check(model, data[size:], views=view, seed=seed, progress=False, **options)
         rejected += float(check["ksd"]["p_value_overall"]) <= 0.05
     return rejected / runs
