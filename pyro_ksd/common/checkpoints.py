@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finished parts of long work, kept in a file, so that the same call can go on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.common.option_checks import check_instance
+
+_FIX = "delete the file, or pass another one"
+
+
+class Checkpoint:
+    """A file of finished parts of one piece of work.
+
+    The file is an SQLite database. Every part is written in one transaction, so that a process may be killed at any
+    moment: a part is in the file as a whole or not at all.
+
+    :param path: of the file, made if it does not exist.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     kept = Checkpoint(Path(folder) / "work")
+    ...     kept.begin({"seed": "0"})
+    ...     kept.put("draws 0", {"statistic": torch.tensor([1.0, 2.0])})
+    ...     Checkpoint(Path(folder) / "work").get("draws 0")
+    {'statistic': tensor([1., 2.])}
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        check_instance("checkpoint", path, (str, os.PathLike), "the name of a file")
+        self.path = Path(path)
+        if not self.path.parent.is_dir():
+            raise ValueError(
+                f"checkpoint: expected a file in a folder that exists, found {str(self.path)!r}; make the folder"
+            )
+        if self.path.is_dir():
+            raise ValueError(f"checkpoint: expected the name of a file, found the folder {str(self.path)!r}")
+
+    def begin(self, work: Mapping[str, str]) -> None:
+        """States what the work is, or checks that the file belongs to the same work.
+
+        :param work: everything that the results depend on, in words or as a :func:`digest`, by name.
+        :raises ValueError: if the file has parts of other work.
+        """
+        with self._connected() as database:
+            database.execute("CREATE TABLE IF NOT EXISTS work (name TEXT PRIMARY KEY, value TEXT)")
+            database.execute("CREATE TABLE IF NOT EXISTS parts (name TEXT PRIMARY KEY, value BLOB)")
+            found = database.execute("SELECT value FROM work WHERE name = 'work'").fetchone()
+            if found is None:
+                database.execute("INSERT INTO work VALUES ('work', ?)", (json.dumps(dict(work)),))
+                return
+        other = json.loads(found[0])
+        changed = [name for name in {**work, **other} if work.get(name) != other.get(name)]
+        if changed:
+            raise ValueError(
+                f"checkpoint: expected the file of the same check, found in {str(self.path)!r} one of another check, "
+                f"which differs in: {', '.join(changed)}; {_FIX}"
+            )
+
+    def get(self, name: str) -> dict[str, Tensor] | None:
+        """A finished part, ``None`` if it is not in the file."""
+        with self._connected() as database:
+            found = database.execute("SELECT value FROM parts WHERE name = ?", (name,)).fetchone()
+        return None if found is None else torch.load(BytesIO(found[0]), weights_only=True)
+
+    def put(self, name: str, part: Mapping[str, Tensor]) -> None:
+        """Keeps a finished part."""
+        buffer = BytesIO()
+        torch.save(dict(part), buffer)
+        with self._connected() as database:
+            database.execute("INSERT OR REPLACE INTO parts VALUES (?, ?)", (name, buffer.getvalue()))
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """The database within a transaction."""
+        try:
+            with closing(sqlite3.connect(self.path)) as database, database:
+                yield database
+        except sqlite3.DatabaseError as error:
+            raise ValueError(
+                f"checkpoint: expected a file that an earlier check has written, or none, found {str(self.path)!r}, "
+                f"which cannot be used ({error}); {_FIX}"
+            ) from error
+
+
+def digest(*tensors: Tensor) -> str:
+    """A short word for the content of tensors.
+
+    >>> digest(torch.tensor([1, 2])) == digest(torch.tensor([1, 2])) != digest(torch.tensor([1, 3]))
+    True
+    """
+    code = sha256()
+    for tensor in tensors:
+        code.update(f"{tensor.dtype} {list(tensor.shape)} ".encode())
+        code.update(tensor.detach().contiguous().numpy().tobytes())
+    return code.hexdigest()[:16]
+
+
+def resumable(
+    checkpoint: Checkpoint | None,
+    name: str,
+    generator: torch.Generator,
+    compute: Callable[[], dict[str, Tensor]],
+) -> dict[str, Tensor]:
+    """One part of the work: from the checkpoint if it is there, else computed and kept.
+
+    The state of the generator after the part is kept with it, so that the next part draws the same random numbers
+    whether this one was computed or not.
+
+    :param checkpoint: ``None`` to keep nothing.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> resumable(None, "draws 0", generator, lambda: {"statistic": torch.ones(1)})
+    {'statistic': tensor([1.])}
+    """
+    if checkpoint is None:
+        return compute()
+    found = checkpoint.get(name)
+    if found is not None:
+        generator.set_state(found.pop("generator"))
+        return found
+    part = compute()
+    checkpoint.put(name, {**part, "generator": generator.get_state()})
+    return part
