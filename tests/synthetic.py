@@ -36,7 +36,7 @@ KINDS |= {"rests": "feature", "Hamming": ""}
 WEIGHTS = {f"content-{t}": 1 / 3 for t in (1, 2, 3)} | dict.fromkeys(("skip", "position", "mirror", "repeats"), 1 / 4)
 """Of the default views, where it is not 1."""
 P_VALUES = {"content-1": 0.43, "content-2": 0.002, "content-3": 0.08, "start": 1.0, "length": 0.008}
-SIZES = ("factor", "factor_low", "factor_high", "observed", "expected")
+SIZES = tuple(f"{name}{end}" for name in ("factor", "observed", "expected", "ratio") for end in ("", "_low", "_high"))
 LENGTH_FEATURES = [
     "length",
     "spread of the length",

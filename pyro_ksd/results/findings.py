@@ -84,9 +84,9 @@ def unnamed(one: xr.Dataset) -> str:
     return f"{words} (no single one stands out)" if feature_kind(one) in ("ngram", "skip", "position") else words
 
 
-def listed(parts: list[str]) -> str:
-    """Words one after the other, with "and" before the last."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def listed(parts: list[str], word: str = "and") -> str:
+    """Words one after the other, with "and" before the last, or another word."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
 def _features(check: Any, one: xr.Dataset) -> xr.Dataset:
