@@ -175,6 +175,10 @@ def made_up_check(
             {"observed": ("length", np.pad(shares, (0, 3))), "expected": ("length", expected)},
             coords={"length": np.arange(len(expected))},
         )
+    if tolerance is not None:
+        rows = [(name, label, *[np.nan] * 3, False, False) for name, label in zip(names, labels, strict=True)]
+        own = [row for row in rows if KINDS[row[0]] == "ngram" and row[0] in views]
+        groups["ksd_factor"] = factor_group(own, ngrams[: len(own)])
     if impossible:
         groups["ksd_impossible"] = xr.Dataset(
             {"site": ("sequence", np.array([f"x_{row}" for row in range(impossible)], dtype=object))},
@@ -219,6 +223,25 @@ def check_with(
     if lengths is not None:
         groups["ksd_length"] = length_group(*lengths)
     return xr.DataTree.from_dict(groups)
+
+
+def factor_group(rows: Sequence[tuple[Any, ...]], ngrams: Sequence[tuple[int, ...]]) -> xr.Dataset:
+    """The group ``ksd_factor`` of some n-grams.
+
+    :param rows: view, label, the factor and the ends of its interval, whether it is within the tolerance, or outside.
+    :param ngrams: their codes.
+    """
+    kinds = {"view_name": object, "label": object, "factor": float, "factor_low": float, "factor_high": float}
+    kinds |= {"within": bool, "outside": bool}
+    columns = {
+        name: ("ngram", np.array(values, dtype=kind))
+        for (name, kind), values in zip(kinds.items(), zip(*rows, strict=True), strict=True)
+    }
+    return xr.Dataset(
+        columns | {"symbol": (("ngram", "place"), _padded(list(ngrams)))},
+        coords={"ngram": np.arange(len(rows)), "place": np.arange(3)},
+        attrs={"tolerance": 1.25},
+    )
 
 
 def length_group(observed: dict[int, float], expected: dict[int, float]) -> xr.Dataset:

@@ -2,10 +2,10 @@
 r"""How often something occurs in a sequence, with intervals that hold for rare counts, too.
 
 Sequences are the independent units; within one of them, occurrences may come in clusters. Let :math:`c_i` be the counts
-of :math:`n` sequences, :math:`y = \sum_i c_i` and :math:`v = \frac{n}{n-1} \sum_i (c_i - \bar c)^2`, at least 1 if :math:`y > 0`. As in
-Fay and Feuer (1997), *Confidence intervals for directly standardized rates*, the total is taken for a multiple of a
-Poisson variable with the same mean and variance. With :math:`G^{-1}_q(s)` the quantile of the gamma distribution with
-the shape :math:`s`, the interval of the total is
+of :math:`n` sequences, :math:`y = \sum_i c_i` and :math:`v = \frac{n}{n-1} \sum_i (c_i - \bar c)^2`, at least 1 if
+:math:`y > 0`. As in Fay and Feuer (1997), *Confidence intervals for directly standardized rates*, the total is taken
+for a multiple of a Poisson variable with the same mean and variance. With :math:`G^{-1}_q(s)` the quantile of the gamma
+distribution with the shape :math:`s`, the interval of the total is
 
 .. math:: \frac{v}{y}\, G^{-1}_{\alpha/2}\!\left(\frac{y^2}{v}\right)
     \quad\text{to}\quad
