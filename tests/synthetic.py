@@ -209,8 +209,8 @@ def check_with(
     z, p, factor, low, high = (column.astype(float) for column in numbers)
     ngrams = [_codes(name, label, symbols) for name, label in zip(names, labels, strict=True)]
     variables = {"view_name": names, "label": labels, "mean": z / 10, "share": z**2, "z": z, "p_value": p}
+    variables |= {name: np.full(len(z), np.nan) for name in SIZES}
     variables |= {"factor": factor, "factor_low": low, "factor_high": high}
-    variables |= {"observed": np.full(len(z), np.nan), "expected": np.full(len(z), np.nan)}
     ngram = xr.Dataset(
         {name: ("ngram", values) for name, values in variables.items()}
         | {"symbol": (("ngram", "place"), _padded(ngrams))},
