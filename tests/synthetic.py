@@ -36,7 +36,7 @@ KINDS |= {"rests": "feature", "Hamming": ""}
 WEIGHTS = {f"content-{t}": 1 / 3 for t in (1, 2, 3)} | dict.fromkeys(("skip", "position", "mirror", "repeats"), 1 / 4)
 """Of the default views, where it is not 1."""
 P_VALUES = {"content-1": 0.43, "content-2": 0.002, "content-3": 0.08, "start": 1.0, "length": 0.008}
-SIZES = ("factor", "factor_low", "factor_high", "observed", "expected")
+SIZES = tuple(f"{name}{end}" for name in ("factor", "observed", "expected", "ratio") for end in ("", "_low", "_high"))
 LENGTH_FEATURES = [
     "length",
     "spread of the length",
@@ -175,6 +175,10 @@ def made_up_check(
             {"observed": ("length", np.pad(shares, (0, 3))), "expected": ("length", expected)},
             coords={"length": np.arange(len(expected))},
         )
+    if tolerance is not None:
+        rows = [(name, label, *[np.nan] * 3, False, False) for name, label in zip(names, labels, strict=True)]
+        own = [row for row in rows if KINDS[row[0]] == "ngram" and row[0] in views]
+        groups["ksd_factor"] = factor_group(own, ngrams[: len(own)])
     if impossible:
         groups["ksd_impossible"] = xr.Dataset(
             {"site": ("sequence", np.array([f"x_{row}" for row in range(impossible)], dtype=object))},
@@ -205,8 +209,8 @@ def check_with(
     z, p, factor, low, high = (column.astype(float) for column in numbers)
     ngrams = [_codes(name, label, symbols) for name, label in zip(names, labels, strict=True)]
     variables = {"view_name": names, "label": labels, "mean": z / 10, "share": z**2, "z": z, "p_value": p}
+    variables |= {name: np.full(len(z), np.nan) for name in SIZES}
     variables |= {"factor": factor, "factor_low": low, "factor_high": high}
-    variables |= {"observed": np.full(len(z), np.nan), "expected": np.full(len(z), np.nan)}
     ngram = xr.Dataset(
         {name: ("ngram", values) for name, values in variables.items()}
         | {"symbol": (("ngram", "place"), _padded(ngrams))},
@@ -219,6 +223,25 @@ def check_with(
     if lengths is not None:
         groups["ksd_length"] = length_group(*lengths)
     return xr.DataTree.from_dict(groups)
+
+
+def factor_group(rows: Sequence[tuple[Any, ...]], ngrams: Sequence[tuple[int, ...]]) -> xr.Dataset:
+    """The group ``ksd_factor`` of some n-grams.
+
+    :param rows: view, label, the factor and the ends of its interval, whether it is within the tolerance, or outside.
+    :param ngrams: their codes.
+    """
+    kinds = {"view_name": object, "label": object, "factor": float, "factor_low": float, "factor_high": float}
+    kinds |= {"within": bool, "outside": bool}
+    columns = {
+        name: ("ngram", np.array(values, dtype=kind))
+        for (name, kind), values in zip(kinds.items(), zip(*rows, strict=True), strict=True)
+    }
+    return xr.Dataset(
+        columns | {"symbol": (("ngram", "place"), _padded(list(ngrams)))},
+        coords={"ngram": np.arange(len(rows)), "place": np.arange(3)},
+        attrs={"tolerance": 1.25},
+    )
 
 
 def length_group(observed: dict[int, float], expected: dict[int, float]) -> xr.Dataset:

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.counts import Count, count_values
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
+from pyro_ksd.fit_tests.count_rates import mean_counts
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
 from pyro_ksd.fit_tests.tilting import Jumps, scored_jumps, scored_length_jumps, tilt_each
 from pyro_ksd.sequences.container import Sequences
@@ -36,19 +38,34 @@ class EffectSizes:
     :ivar factor_low: double ``[K]``, the lower end of its 95 % interval.
     :ivar factor_high: double ``[K]``, the upper end.
     :ivar observed: double ``[K]``, the mean number in a sequence of the data.
-    :ivar expected: double ``[K]``, the mean number in a sequence of the model, where it was sampled.
+    :ivar observed_low: double ``[K]``, the lower end of the 95 % interval of the mean number in a sequence from where
+        the data come from, see :mod:`pyro_ksd.fit_tests.count_rates`.
+    :ivar observed_high: double ``[K]``, the upper end.
+    :ivar expected: double ``[K]``, the mean number in sequences drawn from the model, where it was sampled.
+    :ivar expected_low: double ``[K]``, the lower end of the 95 % interval of its mean under the model.
+    :ivar expected_high: double ``[K]``, the upper end.
+    :ivar ratio: double ``[K]``, observed over expected.
+    :ivar ratio_low: double ``[K]``, the lower end of its 95 % interval.
+    :ivar ratio_high: double ``[K]``, the upper end; infinite where none of the drawn sequences has the feature.
     """
 
     factor: Tensor
     factor_low: Tensor
     factor_high: Tensor
     observed: Tensor
+    observed_low: Tensor
+    observed_high: Tensor
     expected: Tensor
+    expected_low: Tensor
+    expected_high: Tensor
+    ratio: Tensor
+    ratio_low: Tensor
+    ratio_high: Tensor
 
     @staticmethod
     def unknown(count: int) -> EffectSizes:
         """Nothing is known of ``count`` features."""
-        return EffectSizes(*(torch.full((count,), torch.nan, dtype=torch.double) for _ in range(5)))
+        return EffectSizes(*(torch.full((count,), torch.nan, dtype=torch.double) for _ in fields(EffectSizes)))
 
 
 def effect_sizes(
@@ -113,16 +130,22 @@ def _sized(
     found.factor[rows] = tilts.log_factor.exp()
     found.factor_low[rows] = tilts.low.exp()
     found.factor_high[rows] = tilts.high.exp()
-    found.observed[rows] = count_values(counts, sequences).mean(0)
+    is_share = torch.tensor([count.kind in ("first", "last") for count in counts])
+    rates = {"observed": mean_counts(count_values(counts, sequences), is_share, COVERAGE)}
     if drawn is not None:
-        found.expected[rows] = count_values(counts, drawn).mean(0)
+        rates["expected"] = mean_counts(count_values(counts, drawn), is_share, COVERAGE)
+        rates["ratio"] = rates["observed"].over(rates["expected"])
+    for name, rate in rates.items():
+        getattr(found, name)[rows] = rate.value
+        getattr(found, f"{name}_low")[rows] = rate.low
+        getattr(found, f"{name}_high")[rows] = rate.high
     return found
 
 
 def _jumps(result: GoodnessOfFit, view: View, counts: Sequence[Count]) -> list[Jumps]:
     around = view.operator.neighborhood
     kept = result.edits[around]
-    order = torch.randperm(len(kept.log_ratios), generator=torch.Generator().manual_seed(0))[:_MOST_CHUNKS]
+    order = torch.randperm(len(kept.log_ratios), generator=seeded_generator(0))[:_MOST_CHUNKS]
     chunks = kept.some_chunks(order.tolist())
     if counts[0].kind == "length":
         return scored_length_jumps(chunks, around)

@@ -13,6 +13,7 @@ from pyro_ksd.common.option_checks import check_level
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.discrepancy_bounds import Closeness, closeness
+from pyro_ksd.fit_tests.factor_tolerance import ToleratedFactors, tolerated_factors
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
 from pyro_ksd.fit_tests.foreign_sequences import ForeignShare, foreign_share, tolerance_p_value
 from pyro_ksd.fit_tests.localization import Localization
@@ -28,12 +29,14 @@ class Tolerated:
     :ivar p_value: double ``[V]``, of the hypothesis that at most this share of the sequences is not the model's.
     :ivar p_value_overall: the same from all views together.
     :ivar closeness: the relative discrepancy of each view, with an upper confidence bound.
+    :ivar factors: whether n-grams are off by more than a factor, for each view that counts n-grams.
     """
 
     tolerance: float
     p_value: Tensor
     p_value_overall: float
     closeness: Closeness
+    factors: list[ToleratedFactors]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +90,15 @@ def extent(
     return Extent(
         sizes=effect_sizes(result, places, sequences, drawn, level),
         foreign=foreign,
-        tolerated=None if tolerance is None else _tolerated(result, tolerance, level, seed),
+        tolerated=None if tolerance is None else _tolerated(result, sequences, tolerance, level, seed),
         drawn=drawn,
     )
 
 
-def _tolerated(result: GoodnessOfFit, tolerance: float, level: float, seed: int) -> Tolerated:
+def _tolerated(result: GoodnessOfFit, sequences: Sequences, tolerance: float, level: float, seed: int) -> Tolerated:
     each, overall = tolerance_p_value(result.matrices, result.null.extreme, tolerance)
     wild = result.null
     if result.kind != "wild":  # far from the model its own draws vary otherwise than the data
         wild = wild_bootstrap(result.matrices, result.views, len(wild.statistic), seeded_generator(seed))
-    return Tolerated(tolerance, each, float(overall), closeness(result.matrices, wild.statistic, level))
+    close = closeness(result.matrices, wild.statistic, level)
+    return Tolerated(tolerance, each, float(overall), close, tolerated_factors(result, sequences, level))

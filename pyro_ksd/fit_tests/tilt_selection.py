@@ -107,7 +107,7 @@ def effective_scores(
         products += scores.T @ scores[:, chosen]
         spread = ((1 - weight)[:, None] * part.matrix(chosen))[edit] * gained[:, None]
         information.index_add_(0, part.count, spread)
-        sides.append(Sides.of(gains, losses, torch.stack([gains.sum(0), losses.sum(0)])))
+        sides.append(Sides.of(gains, losses))
     side = Sides.sum(sides)
     taken = torch.linalg.lstsq(information[chosen], information.T).solution.T
     variance = squares - 2 * (taken * products).sum(1) + ((taken @ products[chosen]) * taken).sum(1)

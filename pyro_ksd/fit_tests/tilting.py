@@ -17,11 +17,25 @@ units. Its variance is the sandwich of the jackknife,
 .. math:: \hat v = \sum_i \left(\frac{s_i(\hat\theta)}{\sum_{j \ne i} s_j'(\hat\theta)}\right)^2 ,
 
 and intervals are those of a t distribution with :math:`2 (m - 1)` degrees of freedom, where :math:`m` sequences,
-effectively, gain or lose the count (:attr:`Sides.events`). With too few of them the factor cannot be estimated.
+effectively, gain or lose the count, whichever are fewer (:attr:`Sides.events`). With :math:`m < m_0 = 5` the factor
+cannot be estimated.
+
+A rare n-gram has a factor only where it happens to occur often enough, and there its factor is too large. Intervals
+allow for this: given that at least :math:`m_0` sequences lose the count, the number :math:`M` of those that do is about
+a Poisson variable with the mean :math:`\mu` that is truncated at :math:`m_0`. The smallest means that agree with
+:math:`m`, with and without the truncation, solve
+
+.. math:: P_{\mu_0}(M \ge m \mid M \ge m_0) = \frac{\gamma(m, \mu_0)}{\gamma(m_0, \mu_0)} = \frac{\alpha}{2} ,
+    \qquad P_{\mu_1}(M \ge m) = \gamma(m, \mu_1) = \frac{\alpha}{2} ,
+
+with :math:`\gamma` the regularized incomplete gamma function, and the lower end is moved down by
+:math:`\sqrt{m \hat v}\, \log(\mu_1 / \mu_0)`, which matters for :math:`m` up to about 15. With :math:`m = m_0` there is
+no lower end. Where few sequences gain the count, the same is done with the upper end.
 
 References: Zanella (2020) for the balanced weights; Hyvärinen (2007), *Some extensions of score matching*, for
 estimates from ratios; Huber (1967), *The behavior of maximum likelihood estimates under nonstandard conditions*, for
-the sandwich.
+the sandwich; Fithian, Sun and Taylor (2014), *Optimal inference after model selection*, for intervals that are
+conditional on what was selected.
 """
 
 from __future__ import annotations
@@ -31,10 +45,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import torch
-from scipy.special import stdtrit
+from scipy.special import gammaincinv, stdtrit
 from torch import Tensor
+from torch.special import gammainc
 
 from pyro_ksd.common.option_checks import check_positive, found, is_real
+from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.counts import Count, check_counts, count_changes
 from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood
 from pyro_ksd.edits.weighted_edits import ScoredEdits, chunk_rows
@@ -49,9 +65,6 @@ from pyro_ksd.stein.weighting import edits_with_ratios, scored_edits, weighted
 LEAST_EVENTS = 5.0
 """How many sequences, effectively, must gain and must lose a count; with fewer, its factor cannot be estimated."""
 
-LEAST_UNEXPECTED = 10.0
-"""The same where the model does not lead one to expect so many."""
-
 ENOUGH = 100_000
 """Changes of a count after which no further sequences are looked at for it."""
 
@@ -59,6 +72,7 @@ _LARGEST = 12.0  # log-factors, e^12 is more than 160,000
 _STEPS = 60  # bisection alone brings the largest log-factors down to rounding errors
 _PRECISE = 1e-10
 _ROUNDING = 1e-6
+_FARTHEST = 20.0  # in logarithms; a mean that is smaller by that much counts as 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +124,10 @@ class Sides:
 
     :param total: double ``[2, D]``, the sums of the gains and of the losses of the sequences.
     :param squares: double ``[2, D]``, the sums of their squares.
-    :param untilted: double ``[2, D]``, the totals under the model that is not tilted by the count itself.
     """
 
     total: Tensor
     squares: Tensor
-    untilted: Tensor
 
     @property
     def portions(self) -> Tensor:
@@ -129,30 +141,20 @@ class Sides:
 
     @property
     def are_many(self) -> Tensor:
-        """Whether enough sequences gain and enough lose, boolean ``[D]``.
-
-        Under a true model gains and losses have the same mean, so that each says how many of the other to expect. A
-        handful is enough only if it was expected. Otherwise factors would be given just for those rare n-grams that
-        are frequent by chance, and all of these factors would be too large.
-        """
-        expected = (self.untilted.flip(0) / self.portions).nan_to_num(0.0)
-        events = self.events + _ROUNDING  # equal portions give whole numbers
-        enough = (events >= LEAST_EVENTS) & (expected >= LEAST_EVENTS)
-        return (enough | (events >= LEAST_UNEXPECTED)).all(0)
+        """Whether enough sequences gain and enough lose, boolean ``[D]``."""
+        return (self.events + _ROUNDING >= LEAST_EVENTS).all(0)  # equal portions give whole numbers
 
     @staticmethod
-    def of(gains: Tensor, losses: Tensor, untilted: Tensor) -> Sides:
+    def of(gains: Tensor, losses: Tensor) -> Sides:
         """Those of some sequences, from gains and losses ``[N, D]``, none of them negative."""
         both = torch.stack([gains, losses])
-        return Sides(both.sum(1), both.square().sum(1), untilted)
+        return Sides(both.sum(1), both.square().sum(1))
 
     @staticmethod
     def sum(parts: Sequence[Sides]) -> Sides:
         """Those of all parts together."""
-        total, squares, untilted = (
-            torch.stack([getattr(part, field.name) for part in parts]).sum(0) for field in fields(Sides)
-        )
-        return Sides(total, squares, untilted)
+        total, squares = (torch.stack([getattr(part, field.name) for part in parts]).sum(0) for field in fields(Sides))
+        return Sides(total, squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +220,7 @@ def jumps_of(
     check_counts(counts, sequences.alphabet_size)
     found: list[Jumps] = []
     changes = torch.zeros(len(counts), dtype=torch.long)
-    shuffled = sequences[torch.randperm(len(sequences), generator=torch.Generator().manual_seed(0))]
+    shuffled = sequences[torch.randperm(len(sequences), generator=seeded_generator(0))]
     for rows in chunk_rows(neighborhood, shuffled):
         active = (changes < enough).nonzero().squeeze(1)
         if not len(active):
@@ -368,11 +370,18 @@ def tilt_each(jumps: Sequence[Jumps], num_counts: int, coverage: float) -> Tilts
         theta = new
         if done:
             break
-    return _summary(jumps, theta, slope, coverage)
+    return tilts_at(jumps, theta, coverage)
 
 
-def _summary(jumps: Sequence[Jumps], theta: Tensor, slope: Tensor, coverage: float) -> Tilts:
-    """Errors, intervals and events at the solutions of single tilts."""
+def tilts_at(jumps: Sequence[Jumps], theta: Tensor, coverage: float) -> Tilts:
+    """Errors, intervals and events of single tilts.
+
+    :param theta: double ``[D]``, the log-factors that :func:`tilt_each` finds; NaN where they are not known.
+    """
+    slope = torch.zeros_like(theta)
+    for part in jumps:
+        weight, _ = _weights(part, theta)
+        slope.index_add_(0, part.count, weight * (1 - weight) * part.change.double().square())
     variance = torch.zeros_like(theta)
     sides = []
     for part in jumps:
@@ -382,9 +391,7 @@ def _summary(jumps: Sequence[Jumps], theta: Tensor, slope: Tensor, coverage: flo
         gains = part.sums(gained.clamp(min=0), len(theta))
         losses = part.sums(-gained.clamp(max=0), len(theta))
         variance += ((gains - losses) / (slope - own)).square().sum(0)
-        plain = part.log_ratio.index_select(0, part.edit).sigmoid_() * change
-        untilted = [part.sums(side.clamp(min=0), len(theta)).sum(0) for side in (plain, -plain)]
-        sides.append(Sides.of(gains, losses, torch.stack(untilted)))
+        sides.append(Sides.of(gains, losses))
     return _intervals(theta, variance.sqrt(), Sides.sum(sides), coverage)
 
 
@@ -418,8 +425,7 @@ def tilt_jointly(jumps: Sequence[Jumps], counts: Sequence[int], coverage: float)
         losses = part.by_owner(-gained.clamp(max=0))
         left = torch.linalg.lstsq(slope - own, (gains - losses)[..., None]).solution[..., 0]
         variance += left.square().sum(0)
-        plain = (log_ratio[:, None] - change * theta).sigmoid() * change
-        sides.append(Sides.of(gains, losses, torch.stack([plain.clamp(min=0).sum(0), -plain.clamp(max=0).sum(0)])))
+        sides.append(Sides.of(gains, losses))
     return _intervals(theta, variance.sqrt(), Sides.sum(sides), coverage)
 
 
@@ -438,13 +444,37 @@ def _potential(jumps: Sequence[Jumps], changes: Sequence[Tensor], theta: Tensor)
 
 
 def _intervals(theta: Tensor, error: Tensor, sides: Sides, coverage: float) -> Tilts:
-    """Intervals by the t distribution; each side of the score is a sum over at least ``events`` sequences."""
+    """Intervals by the t distribution, wider where a side has few events and is known only for having enough."""
     events = sides.events.amin(0)
     known = sides.are_many & (theta.abs() < _LARGEST - 1) & error.isfinite()
     quantile = stdtrit((2 * (events - 1)).clamp(min=1).numpy(), (1 + coverage) / 2)
+    further = sides.events.sqrt() * selection_shift(sides.events, coverage)
+    up, down = (torch.as_tensor(quantile, dtype=torch.double) + further) * error
     log_factor = theta.masked_fill(~known, math.nan)
-    reach = torch.as_tensor(quantile, dtype=torch.double) * error
-    return Tilts(log_factor, error.masked_fill(~known, math.nan), log_factor - reach, log_factor + reach, events)
+    return Tilts(log_factor, error.masked_fill(~known, math.nan), log_factor - down, log_factor + up, events)
+
+
+def selection_shift(events: Tensor, coverage: float) -> Tensor:
+    r"""How much further down the mean of a Poisson number may lie that is known only if it is large enough.
+
+    :param events: double, of any shape: the number :math:`m`, at least :data:`LEAST_EVENTS`.
+    :param coverage: of the interval.
+    :returns: the same shape, :math:`\log(\mu_1 / \mu_0)`; infinite where no mean is too small.
+
+    >>> selection_shift(torch.tensor([6.0, 8.0, 10.0]).double(), 0.95)
+    tensor([2.6828, 0.4819, 0.1513], dtype=torch.float64)
+    """
+    tail = (1 - coverage) / 2
+    alone = torch.as_tensor(gammaincinv(events.numpy(), tail))
+    low = torch.zeros_like(events)
+    high = torch.full_like(events, _FARTHEST)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        mean = alone * (-middle).exp()
+        chance = gammainc(events, mean) / gammainc(torch.full_like(events, LEAST_EVENTS), mean)
+        low = torch.where(chance > tail, middle, low)
+        high = torch.where(chance > tail, high, middle)
+    return torch.where(high < _FARTHEST, low, math.inf)
 
 
 def _weights(jumps: Jumps, theta: Tensor) -> tuple[Tensor, Tensor]:

@@ -17,6 +17,7 @@ from pyro_ksd.results.view_choice import feature_kind, speaking_views
 
 _MOST_NAMED = 3  # features that a sentence can bear
 _SURE = 3.0  # standard errors of a difference of lengths before its direction is told
+_SURE_OF_PARITY = 4.0  # the same for the share of even lengths, which often differs by nothing but chance
 _DRAWN = 1000  # sequences that the lengths of a model are estimated from, where it can be sampled
 _SCALAR = {
     "surprise": (
@@ -84,9 +85,9 @@ def unnamed(one: xr.Dataset) -> str:
     return f"{words} (no single one stands out)" if feature_kind(one) in ("ngram", "skip", "position") else words
 
 
-def listed(parts: list[str]) -> str:
-    """Words one after the other, with "and" before the last."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def listed(parts: list[str], word: str = "and") -> str:
+    """Words one after the other, with "and" before the last, or another word."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
 def _features(check: Any, one: xr.Dataset) -> xr.Dataset:
@@ -144,8 +145,9 @@ def _factors(features: xr.Dataset) -> list[str]:
 def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
     """What is wrong with the length.
 
-    A direction is told if a feature stands out in it, and the lengths themselves differ in it by three standard errors:
-    features compare ranks, whose means may differ although those of the lengths do not. The lengths of a model that was
+    A direction is told if a feature stands out in it, and the lengths themselves differ in it by three standard errors,
+    the shares of even lengths by four: features compare ranks, whose means may differ although those of the lengths do
+    not. The lengths of a model that was
     not sampled are known only as far as the data reach. Those beyond would make it more variable still, but might make
     it shorter or longer.
     """
@@ -157,10 +159,11 @@ def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
     model = _Moments.of(lengths["expected"], _DRAWN if is_sampled else data.size)
     told = own.isel(ngram=own["p_value"].values <= level)
     signs = dict(zip(told["label"].values.tolist(), np.sign(told["mean"].values).tolist(), strict=True))
+    even_errors = (model.even_error, replace(model, size=data.size).even_error)
     surplus = {
         "length": _surplus(model.mean - data.mean, model.mean_error, data.mean_error),
         "spread of the length": _surplus(model.variance - data.variance, model.variance_error, data.variance_error),
-        "even length": _surplus(model.even - data.even, model.even_error, replace(model, size=data.size).even_error),
+        "even length": _surplus(model.even - data.even, *even_errors, sure=_SURE_OF_PARITY),
     }
     agreed = {name: sign for name, sign in surplus.items() if sign and sign == signs.get(name)}
     deviations = (model.variance**0.5, data.variance**0.5)
@@ -210,6 +213,6 @@ class _Moments:
         return math.sqrt(max(self.even * (1 - self.even), 0.0) / self.size)
 
 
-def _surplus(difference: float, *errors: float) -> float:
-    """The sign of a difference, 0 if it is not larger than three standard errors."""
-    return float(np.sign(difference)) if abs(difference) > _SURE * math.hypot(*errors) else 0.0
+def _surplus(difference: float, *errors: float, sure: float = _SURE) -> float:
+    """The sign of a difference, 0 if it is not larger than some standard errors."""
+    return float(np.sign(difference)) if abs(difference) > sure * math.hypot(*errors) else 0.0

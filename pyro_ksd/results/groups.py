@@ -15,13 +15,14 @@ from torch import Tensor
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_mapping, check_number, found, is_real
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
+from pyro_ksd.fit_tests.factor_tolerance import FACTOR
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
-from pyro_ksd.fit_tests.misfit_extent import Extent
+from pyro_ksd.fit_tests.misfit_extent import Extent, Tolerated
 from pyro_ksd.fit_tests.predictive import PosteriorPredictive
 from pyro_ksd.kernels.length import LengthKernel
 from pyro_ksd.results.containers import provenance
-from pyro_ksd.results.labels import feature_labels, operation
+from pyro_ksd.results.labels import feature_labels, operation, spelled
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import View
@@ -60,8 +61,14 @@ def to_datatree(
         for the features of all views that report them one by one: ``view_name``, ``label``, ``mean``, ``share``, ``z``,
         ``p_value`` ``(ngram)``, and ``symbol(ngram, place)``, the codes of the symbols of an n-gram, padded with -1
         (a start has the number of symbols as a further code, where the sequence is over). For features that stand out:
-        ``factor``, by which every occurrence must be weighted to agree with the data, its 95 % interval ``factor_low``
-        to ``factor_high``, and the mean numbers in a sequence ``observed`` in the data and ``expected`` by the model
+        ``factor``, by which every occurrence must be weighted to agree with the data; the mean numbers in a sequence
+        ``observed`` in the data and ``expected`` in draws of the model, and their ``ratio``; each with its 95 %
+        interval, such as ``factor_low`` to ``factor_high``
+    ``ksd_factor``
+        with a tolerance, for the most frequent n-grams of each view that counts them: ``view_name``, ``label``,
+        ``factor`` with its interval ``factor_low`` to ``factor_high``, NaN where it cannot be estimated, ``within`` and
+        ``outside``, whether it is demonstrably within or outside of the factor that is tolerated, ``(ngram)``, and
+        ``symbol(ngram, place)``; this factor is the attribute ``tolerance``
     ``ksd_length``
         ``observed(length)`` and ``expected(length)``, the shares of lengths in the data and the probabilities under the
         model, if the check looked at the length
@@ -108,7 +115,7 @@ def to_datatree(
         settings={**settings, **_seconds(result.seconds)},
     )
     _add_places(groups, result.views, localizations, sequences, impossible_sites, result.null.extreme)
-    _add_extent(groups, result.views, extent)
+    _add_extent(groups, result.views, extent, [str(symbol) for symbol in sequences.symbols])
     _add_lengths(groups, result.views, sequences, impossible_sites)
     if gram:
         kept = groups["ksd"]["sequence"].values
@@ -305,7 +312,7 @@ def _add_places(
         )
 
 
-def _add_extent(groups: dict[str, xr.Dataset], views: Sequence[View], extent: Extent) -> None:
+def _add_extent(groups: dict[str, xr.Dataset], views: Sequence[View], extent: Extent, symbols: Sequence[str]) -> None:
     """Adds how large the misfit is."""
     foreign = extent.foreign
     groups["ksd"] = groups["ksd"].assign(
@@ -323,12 +330,33 @@ def _add_extent(groups: dict[str, xr.Dataset], views: Sequence[View], extent: Ex
                 discrepancy_upper=("view", as_numpy(tolerated.closeness.upper)),
             )
         )
+        if tolerated.factors:
+            groups["ksd_factor"] = _factors(views, tolerated, symbols)
     reported = [size for view, size in zip(views, extent.sizes, strict=True) if view.kernel.feature_kind]
     names = [field.name for field in fields(EffectSizes)]
     sizes = {name: ("ngram", _joined([getattr(size, name) for size in reported])) for name in names}
     groups["ksd_ngram"] = groups["ksd_ngram"].assign(sizes)
     if extent.drawn is not None:
         groups["ksd_draws"] = observed_data(extent.drawn[:_SHOWN].narrowed())
+
+
+def _factors(views: Sequence[View], tolerated: Tolerated, symbols: Sequence[str]) -> xr.Dataset:
+    """Whether n-grams are off by more than a factor."""
+    parts = tolerated.factors
+    codes = _padded([part.symbols for part in parts])
+    intervals = {"factor": "log_factor", "factor_low": "low", "factor_high": "high"}
+    variables: dict[str, npt.NDArray[np.generic]] = {
+        "view_name": as_strings([views[part.view].name for part in parts for _ in part.symbols]),
+        "label": as_strings([spelled(ngram, symbols) for ngram in codes.tolist()]),
+        **{name: _joined([getattr(part.tilts, field).exp() for part in parts]) for name, field in intervals.items()},
+        "within": _joined([part.is_within for part in parts]),
+        "outside": _joined([part.is_outside for part in parts]),
+    }
+    return xr.Dataset(
+        {name: ("ngram", values) for name, values in variables.items()} | {"symbol": (("ngram", "place"), codes)},
+        coords={"ngram": np.arange(len(codes)), "place": np.arange(codes.shape[1])},
+        attrs={"tolerance": FACTOR},
+    )
 
 
 def _add_lengths(
@@ -361,14 +389,18 @@ def _ngrams(views: Sequence[View], localizations: Sequence[Localization], symbol
         "z": _joined([features.z for _, features in reported]),
         "p_value": _joined([features.p_value for _, features in reported]),
     }
-    codes = [as_numpy(features.symbols) for _, features in reported]
-    width = max([1, *(part.shape[1] for part in codes)])
-    padded = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=-1) for part in codes]
+    codes = _padded([features.symbols for _, features in reported])
     return xr.Dataset(
-        {name: ("ngram", values) for name, values in variables.items()}
-        | {"symbol": (("ngram", "place"), np.concatenate([np.zeros((0, width), dtype=np.int64), *padded]))},
-        coords={"ngram": np.arange(len(labels)), "place": np.arange(width)},
+        {name: ("ngram", values) for name, values in variables.items()} | {"symbol": (("ngram", "place"), codes)},
+        coords={"ngram": np.arange(len(labels)), "place": np.arange(codes.shape[1])},
     )
+
+
+def _padded(symbols: Sequence[Tensor]) -> npt.NDArray[np.int64]:
+    """Codes of n-grams of all views below each other, padded with -1."""
+    width = max([1, *(part.shape[1] for part in symbols)])
+    padded = [np.pad(as_numpy(part), ((0, 0), (0, width - part.shape[1])), constant_values=-1) for part in symbols]
+    return np.concatenate([np.zeros((0, width), dtype=np.int64), *padded])
 
 
 def _labels(view: View, features: TopFeatures, symbols: Sequence[str]) -> list[str]:

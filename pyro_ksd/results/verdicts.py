@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
-from pyro_ksd.results.containers import dataset, has_group
-from pyro_ksd.results.findings import unnamed, view_finding
+from pyro_ksd.results.containers import alphabet_of, dataset, has_group
+from pyro_ksd.results.findings import listed, unnamed, view_finding
 from pyro_ksd.results.p_values import p_text
-from pyro_ksd.results.view_choice import feature_kind, speaking_views, worst_first
+from pyro_ksd.results.view_choice import feature_kind, speaking_views, view_names, worst_first
 
 _ARRANGEMENT = ("skip", "position", "mirror", "repeats", "composition", "ends")
 """Kinds of features that are wrong, too, where n-grams are."""
@@ -41,10 +42,13 @@ def verdict(check: Any) -> str:
     level = float(ksd.attrs["level"])
     sentence = f"{_impossible(check)}the model "
     if p > level:
-        return f"{sentence}may fit: the check found nothing wrong ({p_text(p)}){_too_few_draws(ksd)}{_close(ksd)}"
+        words = f"{sentence}may fit: the check found nothing wrong ({p_text(p)}){_too_few_draws(ksd)}"
+        return f"{words}{_close(ksd)}{_within_factor(check)}"
     share = _share(ksd)
     reasons = [view_finding(check, ksd.sel(view=name)) for name in reason_views(check)]
-    return f"{sentence}does not fit ({p_text(p)}): {'; '.join(reasons)}{share}{_close(ksd, share)}"
+    return (
+        f"{sentence}does not fit ({p_text(p)}): {'; '.join(reasons)}{share}{_close(ksd, share)}{_within_factor(check)}"
+    )
 
 
 def _share(ksd: xr.Dataset) -> str:
@@ -72,6 +76,53 @@ def _close(ksd: xr.Dataset, share: str = "") -> str:
     known += [] if math.isnan(upper) else [f"relative discrepancy at most {_percent(upper)}"]
     numbers = f" ({'; '.join(known)})" if known else ""
     return f"; whether {foreign} is undecided{numbers}"
+
+
+def _within_factor(check: Any) -> str:
+    """Which n-grams are off by more than a factor, or that none is.
+
+    That all are within is said of symbols, then of pairs if it is true of symbols, and so on: tests in a fixed order
+    need no correction for their number.
+    """
+    if not has_group(check, "ksd_factor"):
+        return ""
+    factors = dataset(check, "ksd_factor")
+    limit = f"off by more than a factor of {float(factors.attrs['tolerance']):.3g}"
+    owners = factors["view_name"].values
+    wrong = [name for name in view_names(check) if factors["outside"].values[owners == name].any()]
+    if wrong:
+        own = factors.isel(ngram=(owners == worst_view(check, wrong)) & factors["outside"].values)
+        labels = [repr(str(label)) for label in own["label"].values[_farthest_first(own)]]
+        named = listed(labels) if len(labels) < 3 else f"{labels[0]} and {len(labels) - 1} others"
+        return f"; {named} {'is' if len(labels) == 1 else 'are'} {limit}"
+    size = len(alphabet_of(check))
+    nouns = []
+    numbers = []
+    are_all = True
+    for name in dict.fromkeys(owners.tolist()):
+        own = factors.isel(ngram=owners == name)
+        known = own["factor"].notnull().values
+        if not known.any() or not own["within"].values[known].all():
+            break
+        widths = sorted({int(width) for width in (own["symbol"].values >= 0).sum(1)})
+        are_all &= known.sum() == sum(size**width for width in widths)
+        runs = f"of {widths[0]}" if len(widths) == 1 else f"of {widths[0]} to {widths[-1]}"
+        noun, plural = {"of 1": ("symbol", "symbols"), "of 2": ("pair", "pairs")}.get(
+            runs, (f"run {runs}", f"runs {runs}")
+        )
+        nouns.append(noun)
+        numbers.append(f"{known.sum()} {noun if known.sum() == 1 else plural}")
+    if not nouns:
+        return f"; whether n-grams are {limit} is undecided"
+    if are_all:
+        return f"; no {listed(nouns, 'or')} is {limit}"
+    return f"; of the n-grams that were estimated ({', '.join(numbers)}) none is {limit}"
+
+
+def _farthest_first(factors: xr.Dataset) -> NDArray[np.intp]:
+    """The order of n-grams by how far their intervals are away from the factor 1."""
+    low, high = (np.log(factors[name].values) for name in ("factor_low", "factor_high"))
+    return np.argsort(-np.maximum(low, -high), kind="stable")
 
 
 def _percent(share: float) -> str:

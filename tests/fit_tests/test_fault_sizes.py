@@ -16,6 +16,7 @@ from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.fit_tests import fault_sizes as module
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
+from pyro_ksd.fit_tests.count_rates import mean_counts
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
 from pyro_ksd.fit_tests.localization import Localization, localize
 from pyro_ksd.fit_tests.tilting import tilts
@@ -119,6 +120,12 @@ def test_factors_are_those_of_the_tilts(name: str) -> None:
         assert float(sizes.observed[row]) == pytest.approx(plain_mean(count, DATA))
         assert float(sizes.expected[row]) == pytest.approx(plain_mean(count, DRAWN))
         assert plain_mean(count, DATA) != plain_mean(count, DRAWN)
+        is_share = torch.tensor([count.kind in ("first", "last")])
+        numbers = [torch.tensor([[plain_count(count, row)] for row in of.to_lists()]) for of in (DATA, DRAWN)]
+        observed, expected = (mean_counts(of.double(), is_share) for of in numbers)
+        for field, rates in {"observed": observed, "expected": expected, "ratio": observed.over(expected)}.items():
+            told = [float(getattr(sizes, f"{field}{end}")[row]) for end in ("", "_low", "_high")]
+            assert told == pytest.approx([float(rates.value), float(rates.low), float(rates.high)])
 
 
 def test_only_features_with_a_count_of_their_own_are_sized() -> None:
@@ -136,7 +143,8 @@ def test_only_features_with_a_count_of_their_own_are_sized() -> None:
 def test_without_draws_nothing_is_expected() -> None:
     result, places = fitted()
     sizes = effect_sizes(result, places, DATA, None, 0.05)
-    assert all(one.expected.isnan().all() for one in sizes)
+    unknown = ("expected", "expected_low", "expected_high", "ratio", "ratio_low", "ratio_high")
+    assert all(getattr(one, name).isnan().all() for one in sizes for name in unknown)
     for one, other in zip(sizes, effect_sizes(result, places, DATA, DRAWN, 0.05), strict=True):
         torch.testing.assert_close(one.factor, other.factor, rtol=0, atol=0, equal_nan=True)
         torch.testing.assert_close(one.observed, other.observed, rtol=0, atol=0, equal_nan=True)
@@ -215,7 +223,7 @@ def test_the_model_is_not_asked_again() -> None:
 def test_nothing_is_known_of_features_at_first() -> None:
     sizes = EffectSizes.unknown(3)
     assert all(getattr(sizes, name).shape == (3,) and getattr(sizes, name).isnan().all() for name in NAMES)
-    assert len({getattr(sizes, name).data_ptr() for name in NAMES}) == 5
+    assert len({getattr(sizes, name).data_ptr() for name in NAMES}) == 12
 
 
 def factors(result: GoodnessOfFit, data: Sequences) -> dict[int, float]:

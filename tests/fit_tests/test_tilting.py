@@ -12,7 +12,7 @@ import torch
 from example_models import small_mrf, walk
 from neighbor_lists import Codes, around
 from scipy.optimize import brentq
-from scipy.stats import binom
+from scipy.stats import binom, gamma, poisson
 from scipy.stats import t as student
 from tilted_spaces import SPACE, bounded, plain_count, spread_chain
 from torch import Tensor
@@ -20,7 +20,17 @@ from torch import Tensor
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.fit_tests import tilting
-from pyro_ksd.fit_tests.tilting import Sides, Tilts, jumps_of, length_jumps, tilt_jointly, tilts
+from pyro_ksd.fit_tests.tilting import (
+    Sides,
+    Tilts,
+    jumps_of,
+    length_jumps,
+    selection_shift,
+    tilt_each,
+    tilt_jointly,
+    tilts,
+    tilts_at,
+)
 from pyro_ksd.models import LinearChainMRF, SequenceModel
 from pyro_ksd.models.wrappers.tilted import TiltedModel
 from pyro_ksd.sequences.container import Sequences
@@ -45,6 +55,30 @@ def plain_scores(model: SequenceModel, rows: list[Codes], count: Count, theta: f
     return scores, torch.tensor(slopes, dtype=torch.double)
 
 
+def plain_events(model: SequenceModel, rows: list[Codes], count: Count, theta: float) -> tuple[float, float]:
+    """How many sequences, effectively, gain and lose a count, in plain loops."""
+    gains = []
+    losses = []
+    for x, neighbors in zip(rows, around(zs(), rows, 3), strict=True):
+        both = model.log_joint(Sequences.of([x, *neighbors], 3)).tolist()
+        changes = [plain_count(count, y) - plain_count(count, x) for y in neighbors]
+        jumps = [
+            change * oracle.barker(theta * change + log_p - both[0])
+            for change, log_p in zip(changes, both[1:], strict=True)
+        ]
+        gains.append(sum(jump for jump in jumps if jump > 0))
+        losses.append(sum(-jump for jump in jumps if jump < 0))
+    gained, lost = (sum(side) ** 2 / sum(part**2 for part in side) for side in (gains, losses))
+    return gained, lost
+
+
+def plain_shift(events: float, least: float = 5.0) -> float:
+    """How much further down the mean of a Poisson number may lie that is at least ``least``, by its distribution."""
+    alone = brentq(lambda mean: gamma.cdf(mean, events) - 0.025, 1e-9, events)
+    given = brentq(lambda mean: gamma.cdf(mean, events) / gamma.cdf(mean, least) - 0.025, 1e-9, events)
+    return math.log(alone / given)
+
+
 @pytest.mark.parametrize("model", [small_mrf(longest=7), bounded(spread_chain())])
 def test_estimate_and_error_in_plain_loops(model: SequenceModel) -> None:
     space = SPACE[model.log_joint(SPACE) > -torch.inf]
@@ -58,9 +92,12 @@ def test_estimate_and_error_in_plain_loops(model: SequenceModel) -> None:
         error = math.sqrt(sum(part**2 for part in left))
         assert float(found.log_factor[place]) == pytest.approx(root, abs=1e-9)
         assert float(found.error[place]) == pytest.approx(error, rel=1e-7)
-        reach = student.ppf(0.975, 2 * (float(found.events[place]) - 1)) * error
-        assert float(found.low[place]) == pytest.approx(root - reach, abs=1e-7)
-        assert float(found.high[place]) == pytest.approx(root + reach, abs=1e-7)
+        events = plain_events(model, rows, count, root)
+        assert float(found.events[place]) == pytest.approx(min(events), rel=1e-7)
+        usual = student.ppf(0.975, 2 * (min(events) - 1))
+        up, down = ((usual + math.sqrt(number) * plain_shift(number)) * error for number in events)
+        assert float(found.low[place]) == pytest.approx(root - down, abs=1e-7)
+        assert float(found.high[place]) == pytest.approx(root + up, abs=1e-7)
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +236,7 @@ def test_what_cannot_be_estimated_is_flagged() -> None:
 def test_a_handful_of_sequences_is_needed() -> None:
     model = walk()
     common = [[0, 1, 2], [3, 4, 0]] * 50
-    for times, known in ((4, False), (8, False), (12, True)):  # the walk hardly ever stays
+    for times, known in ((4, False), (8, True), (12, True)):  # the walk hardly ever stays
         found = tilts(model, Sequences.of([*common, *[[2, 2]] * times], 5), zs(), [Count("ngram", (2, 2))])
         assert float(found.events) == pytest.approx(times, rel=0.1)
         assert bool(found.is_known) is known
@@ -209,9 +246,38 @@ def test_exactly_a_handful_is_enough_whatever_the_rounding() -> None:
     for portion in (0.1, 0.3, 0.7, 1.1):
         losses = torch.full((5, 1), portion, dtype=torch.double)
         gains = torch.full((7, 1), 5 * portion / 7, dtype=torch.double)
-        sides = Sides.of(torch.cat([gains, 0 * losses]), torch.cat([0 * gains, losses]), torch.full((2, 1), 9.0))
+        sides = Sides.of(torch.cat([gains, 0 * losses]), torch.cat([0 * gains, losses]))
         assert sides.events.squeeze(1).tolist() == pytest.approx([7.0, 5.0])
         assert bool(sides.are_many)
+
+
+def test_a_number_that_is_known_only_if_it_is_large() -> None:
+    # Of all Poisson numbers that are at least 5, the intervals from below miss the mean at most in 2.5 %.
+    events = torch.arange(5, 60, dtype=torch.double)
+    alone = torch.tensor(gamma.ppf(0.025, events.numpy()))
+    lowest = (alone.log() - selection_shift(events, 0.95)).exp()
+    assert float(lowest[0]) == 0.0
+    assert selection_shift(events, 0.95)[20:].max() < 1e-3
+    for mean in (0.1, 0.5, 1.0, 3.0, 5.0, 9.0, 15.0):
+        chance = torch.tensor(poisson.pmf(events.numpy(), mean))
+        missed = float(chance[lowest > mean].sum() / chance.sum())
+        alone_missed = float(chance[alone > mean].sum() / chance.sum())
+        assert missed <= 0.025
+        assert alone_missed > 0.5 or mean > 1
+    assert selection_shift(torch.tensor([6.0]).double(), 0.99) > selection_shift(torch.tensor([6.0]).double(), 0.95)
+
+
+def test_intervals_at_another_coverage() -> None:
+    model = bounded(spread_chain())
+    data = SPACE[torch.randint(1, len(SPACE), (60,), generator=torch.Generator().manual_seed(1))]
+    jumps = jumps_of(model, data, zs(), [*COUNTS, Count("ngram", (0,) * 7)])
+    usual = tilt_each(jumps, 5, 0.95)
+    wide = tilts_at(jumps, usual.log_factor, 0.999)
+    assert usual.is_known.tolist() == [True] * 4 + [False]
+    for name in ("log_factor", "error", "low", "high", "events"):
+        direct = getattr(tilt_each(jumps, 5, 0.999), name)
+        torch.testing.assert_close(getattr(wide, name), direct, rtol=1e-8, atol=1e-9, equal_nan=True)
+    assert bool((wide.low[:4] < usual.low[:4]).all())
 
 
 def test_without_changes_of_length_the_length_has_no_factor() -> None:

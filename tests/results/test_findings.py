@@ -259,8 +259,10 @@ def test_means_must_differ_by_three_standard_errors(mean: float, words: str) -> 
     assert words in told if words else told == UNCLEAR
 
 
-@pytest.mark.parametrize(("even", "words"), [(0.2, "even too often"), (0.24, ""), (0.76, ""), (0.8, "even too seldom")])
-def test_shares_of_even_lengths_must_differ_by_three_standard_errors(even: float, words: str) -> None:
+@pytest.mark.parametrize(
+    ("even", "words"), [(0.12, "even too often"), (0.14, ""), (0.86, ""), (0.88, "even too seldom")]
+)
+def test_shares_of_even_lengths_must_differ_by_four_standard_errors(even: float, words: str) -> None:
     # Of 30 sequences, if the model were right, and 1000 of the model: 0.0927.
     told = lengths_found({7: 1 - even, 8: even}, {7: 0.5, 8: 0.5}, ("even length", 3.0 * np.sign(0.5 - even), 0.01))
     assert words in told if words else told == UNCLEAR

@@ -94,6 +94,23 @@ def test_the_extent_is_in_the_groups() -> None:
     assert float(ksd["tolerance_p_value_overall"]) == size.tolerated.p_value_overall < 0.06
     np.testing.assert_allclose(ksd["discrepancy"], size.tolerated.closeness.estimate, rtol=1e-10)
     np.testing.assert_allclose(ksd["discrepancy_upper"], size.tolerated.closeness.upper, rtol=1e-10)
+    factors, told = size.tolerated.factors, check["ksd_factor"].to_dataset()
+    assert told.attrs["tolerance"] == 1.25
+    assert [one.view for one in factors] == [0, 1, 2]
+    owners = [
+        name for name, one in zip(("content-1", "content-2", "content-3"), factors, strict=True) for _ in one.symbols
+    ]
+    assert told["view_name"].values.tolist() == owners
+    codes = [[code for code in row if code >= 0] for row in told["symbol"].values.tolist()]
+    assert codes == [[code for code in row if code >= 0] for one in factors for row in one.symbols.tolist()]
+    assert told["label"].values.tolist() == ["".join(map(str, row)) for row in codes]
+    for name, field in {"factor": "log_factor", "factor_low": "low", "factor_high": "high"}.items():
+        np.testing.assert_allclose(
+            told[name], torch.cat([getattr(one.tilts, field).exp() for one in factors]), rtol=1e-7
+        )
+    for name in ("within", "outside"):
+        np.testing.assert_array_equal(told[name], torch.cat([getattr(one, f"is_{name}") for one in factors]))
+    assert told["outside"].values.any()
     for name in SIZES:
         expected = torch.cat([getattr(sizes, name) for sizes in size.sizes])
         np.testing.assert_allclose(ngrams[name], expected, rtol=1e-9)
@@ -249,7 +266,7 @@ def test_symbols_with_spaces_and_signs_are_shown_as_they_are(symbols: list[str])
     of = dict(zip("xyz", symbols, strict=True))
     visible = {key: symbol.replace(" ", "␣") for key, symbol in of.items()}
     assert shown == [joint.join(visible[letter] for letter in label) for label in drawn]
-    [named_plain] = re.findall(r"^the model does not fit \(p = 0\.\d+\): ('.*') are too rare under the model", plain)
+    [named_plain] = re.findall(r"^the model does not fit \(p = 0\.\d+\): ('.*) are too rare under the model", plain)
     assert {name[:4] for name in re.split(", | and ", re.sub(r" \(.*?\)", "", named_plain))} == {"'xx'", "'yy'", "'zz'"}
     starts = labels(plot_ngrams(check, view="start", num=4))
     assert {*starts, "nothing"} == {*visible.values(), "nothing"}  # a start that is over

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from synthetic import TEN_VIEWS, VIEWS, changed, check_with, made_up_check
+from synthetic import TEN_VIEWS, VIEWS, changed, check_with, factor_group, made_up_check
 
 from pyro_ksd.results.check_table import summary
 from pyro_ksd.results.verdicts import reason_views, verdict, worst_view
 
+UNDECIDED = "; whether n-grams are off by more than a factor of 1.25 is undecided"
 NO_FIT = "the model does not fit (p = 0.004): "
 FEATURES = {
     "content-1": ("a", "'a' is too rare under the model"),
@@ -203,7 +204,7 @@ def test_the_tolerance(p: float, upper: float, words: str, overall: float) -> No
         words = words.replace("of them", "of the sequences are not the model's")
     else:
         start = verdict(made_up_check()) + "; at least 7 % of the sequences are not the model's"
-    assert verdict(check) == start + words
+    assert verdict(check) == start + words + UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -228,7 +229,72 @@ def test_the_tolerance(p: float, upper: float, words: str, overall: float) -> No
 def test_the_tolerance_where_some_numbers_are_unknown(p: float, upper: list[float], words: str) -> None:
     check = made_up_check(tolerance=0.05)  # no share of foreign sequences was found
     check = changed(check, "ksd", tolerance_p_value_overall=p, discrepancy_upper=upper)
-    assert verdict(check) == f"{verdict(made_up_check())}; {words}"
+    assert verdict(check) == f"{verdict(made_up_check())}; {words}{UNDECIDED}"
+
+
+IN, OUT, OPEN, UNKNOWN = "within", "outside", "undecided", "unknown"
+
+
+def with_factors(factors: dict[str, tuple[float, str]], overall: float = 0.3) -> xr.DataTree:
+    """A check over the alphabet ``ab`` with factors of some n-grams, each with its state."""
+    rows = []
+    for label, (factor, state) in factors.items():
+        interval = [np.nan] * 3 if state == UNKNOWN else [factor, factor * 0.9, factor * 1.1]
+        rows.append((f"content-{len(label)}", label, *interval, state == IN, state == OUT))
+    check = made_up_check(list("ab"), tolerance=0.05, p_value_overall=overall)
+    groups = {name: check[name].to_dataset() for name in check.children}
+    groups["ksd_factor"] = factor_group(rows, [tuple("ab".index(symbol) for symbol in label) for label in factors])
+    return xr.DataTree.from_dict(groups)
+
+
+def inside(*labels: str) -> dict[str, tuple[float, str]]:
+    return dict.fromkeys(labels, (1.0, IN))
+
+
+SINGLES = inside("a", "b")
+PAIRS = inside("aa", "ab", "ba", "bb")
+
+
+@pytest.mark.parametrize(
+    ("factors", "words"),
+    [
+        (SINGLES, "; no symbol is off by more than a factor of 1.25"),
+        (SINGLES | PAIRS, "; no symbol or pair is off by more than a factor of 1.25"),
+        (
+            SINGLES | PAIRS | inside(*(f"{one}{two}" for one in PAIRS for two in "ab")),
+            "; no symbol, pair or run of 3 is off by more than a factor of 1.25",
+        ),
+        # Symbols first, and pairs only if these are within.
+        (SINGLES | PAIRS | {"ab": (1.2, OPEN)}, "; no symbol is off by more than a factor of 1.25"),
+        ({"a": (1.2, OPEN), "b": (1.0, IN)} | PAIRS, UNDECIDED),
+        ({"a": (1.2, UNKNOWN), "b": (1.0, UNKNOWN)} | PAIRS, UNDECIDED),
+        # Some cannot be estimated, or do not occur.
+        (
+            SINGLES | PAIRS | {"bb": (1.0, UNKNOWN)},
+            "; of the n-grams that were estimated (2 symbols, 3 pairs) none is off by more than a factor of 1.25",
+        ),
+        (
+            SINGLES | inside("ab"),
+            "; of the n-grams that were estimated (2 symbols, 1 pair) none is off by more than a factor of 1.25",
+        ),
+        # Some are outside: the farthest one is named, of the view with the smallest p-value.
+        (SINGLES | PAIRS | {"ab": (1.6, OUT)}, "; 'ab' is off by more than a factor of 1.25"),
+        (
+            SINGLES | PAIRS | {"ab": (1.6, OUT), "ba": (0.3, OUT)},
+            "; 'ba' and 'ab' are off by more than a factor of 1.25",
+        ),
+        (
+            SINGLES | PAIRS | {"ab": (1.6, OUT), "ba": (0.3, OUT), "bb": (5.0, OUT)},
+            "; 'bb' and 2 others are off by more than a factor of 1.25",
+        ),
+        ({"a": (9.0, OUT), "b": (1.0, IN)} | PAIRS | {"ab": (1.6, OUT)}, "; 'ab' is off by more than a factor of 1.25"),
+        ({"a": (9.0, OUT), "b": (1.0, IN)} | PAIRS, "; 'a' is off by more than a factor of 1.25"),
+    ],
+)
+@pytest.mark.parametrize("overall", [0.004, 0.3])
+def test_the_factor_that_is_tolerated(factors: dict[str, tuple[float, str]], words: str, overall: float) -> None:
+    sentence = verdict(with_factors(factors, overall))
+    assert sentence == verdict(with_factors({"a": (1.0, UNKNOWN)}, overall)).removesuffix(UNDECIDED) + words
 
 
 def test_impossible_sequences_come_first() -> None:
