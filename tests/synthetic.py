@@ -180,6 +180,9 @@ def made_up_check(
         own = [row for row in rows if KINDS[row[0]] == "ngram" and row[0] in views]
         groups["ksd_factor"] = factor_group(own, ngrams[: len(own)])
     if impossible:
+        groups["ksd"]["p_value_possible"] = groups["ksd"]["p_value_overall"]
+        groups["ksd"]["p_value_overall"] = ((), 0.0)
+        groups["ksd"].attrs["kind_overall"] = "impossible"
         groups["ksd_impossible"] = xr.Dataset(
             {"site": ("sequence", np.array([f"x_{row}" for row in range(impossible)], dtype=object))},
             coords={"sequence": np.arange(impossible)},

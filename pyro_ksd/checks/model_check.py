@@ -61,7 +61,8 @@ def ksd_check(
 ) -> xr.DataTree:
     """Checks whether the data could have come from the model, and where it fails if they could not.
 
-    Sequences to which the model gives probability 0 are reported, with a warning, and the others are checked.
+    A model that gives probability 0 to some sequences cannot have made them: the overall p-value is then 0. A warning
+    says so, and the others are checked as well.
 
     :param model: a Pyro program ``model(sequences, lengths)``, ``model(x)`` or ``model()``, a distribution, or an
         object with ``log_joint`` and ``log_ratio``; see :func:`~pyro_ksd.models.as_model`.
@@ -114,7 +115,7 @@ def ksd_check(
     >>> model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.2)
     >>> check = ksd_check(model, ["HTHTHT", "THTH", "HTHTHTHTH", "THTHTHT", "HTH"] * 4, progress=False)
     >>> print(verdict(check))  # too regular for a coin
-    the model does not fit (p = 0.002): 'HTH' (weight × 19, 12 to 32) and 'THT' (weight × 12, 7.4 to 18) are too rare
+    the model does not fit (p = 0.002): 'HTH' (weight × 19, 12 to 35) and 'THT' (weight × 12, 7.4 to 18) are too rare
     under the model and 'TTH', 'HTT', 'THH', ... are too frequent under the model; lengths are too variable under the
     model (standard deviation 4.47, in the data 2.14); at least 25 % of the sequences are not the model's
     """
@@ -182,7 +183,16 @@ def ksd_check(
     )
     started = perf_counter()
     places = localize(result, progress=progress)
-    size = extent(result, places, possible, setup.drawn, level=level, tolerance=tolerance, seed=seed)
+    size = extent(
+        result,
+        places,
+        possible,
+        setup.drawn,
+        level=level,
+        tolerance=tolerance,
+        num_impossible=len(impossible),
+        seed=seed,
+    )
     settings["seconds_localization"] = perf_counter() - started
     return to_datatree(result, places, sequences, sites, size, settings=settings, gram=gram)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,9 @@ def ksd_compare(
     - A model that gives hardly any probability to the edits of the data, such as one that has learned the data by
       heart, has a small discrepancy for that reason alone; a warning names it.
 
-    Sequences to which a model gives probability 0 are reported, with a warning, and the models are compared on those
-    that all of them can make.
+    Sequences to which a model gives probability 0 rule it out: a warning names them, and in all views together the
+    model is worse than any that can have made all sequences, with the p-value 0. Statistics are those of the sequences
+    that all models can have made.
 
     :param models: at least two, by name; each of them what :func:`~pyro_ksd.ksd_check` takes as ``model``.
     :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
@@ -175,7 +177,9 @@ def ksd_compare(
         "edits": kinds_of_edits(chosen),
     }
     weights = torch.tensor([view.weight for view in chosen], dtype=torch.double)
-    compared = _as_dataset(relative_fit(sums, weights), list(models), chosen).assign_attrs(attributes)
+    ruled_out = torch.tensor([len(one) > 0 for one in impossible])
+    fit = _with_ruled_out(relative_fit(sums, weights), ruled_out)
+    compared = _as_dataset(fit, list(models), chosen).assign_attrs(attributes)
     return stamped({"ksd_compare": compared, **group, "observed_data": observed_data(sequences)})
 
 
@@ -255,6 +259,19 @@ def _warn_if_it_hardly_jumps(name: str, views: Sequence[View], found: Assembly, 
             f"model {name!r} hardly ever allows the edits of the view(s) {', '.join(blind)}: its discrepancy is small "
             "there for that reason, however badly it fits; look at other views, or other edits"
         )
+
+
+def _with_ruled_out(found: RelativeFit, ruled_out: Tensor) -> RelativeFit:
+    """The comparison, in which all views together prefer models that can have made all sequences to the others.
+
+    :param ruled_out: boolean ``[K]``, whether a model gives probability 0 to some sequence.
+    """
+    worse = ruled_out[:, None].long() - ruled_out.long()
+    z = found.z.clone()
+    z[..., -1] = torch.where(worse == 0, z[..., -1], worse * torch.inf)
+    p_value = found.p_value.clone()
+    p_value[..., -1] = p_value[..., -1].masked_fill(worse != 0, 0.0)
+    return replace(found, z=z, p_value=p_value, rank=1 + (z > 0).sum(1))
 
 
 def _as_dataset(found: RelativeFit, names: Sequence[str], views: Sequence[View]) -> xr.Dataset:

@@ -13,6 +13,7 @@ def warn_user(message: str) -> None:
     """Warns the user, with the line outside of the package from which all of it was called.
 
     >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
     ...     warn_user("the model is not sampled")
     >>> str(caught[0].message)
     'the model is not sampled'

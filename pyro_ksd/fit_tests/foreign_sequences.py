@@ -101,11 +101,20 @@ def tolerance_p_value(matrices: Sequence[SteinMatrix], extreme: Tensor, toleranc
     each = torch.full((len(matrices),), torch.nan, dtype=torch.double)
     if not views:
         return each, torch.tensor(math.nan, dtype=torch.double)
-    num_removed = math.ceil(round(tolerance * len(matrices[0]), 6))
+    num_removed = num_foreign(tolerance, len(matrices[0]))
     largest = torch.stack([score_after_removal(matrix, num_removed) for matrix in views.values()])
     own = extreme[:, list(views)]
     each[list(views)] = p_value(largest, own)
     return each, p_value(largest.amax(), own.amax(1))
+
+
+def num_foreign(tolerance: float, size: int) -> int:
+    """How many of ``size`` sequences may be foreign.
+
+    >>> num_foreign(0.07, 100), num_foreign(0.071, 100)
+    (7, 8)
+    """
+    return math.ceil(round(tolerance * size, 6))
 
 
 def _reported(matrices: Sequence[SteinMatrix], extreme: Tensor) -> dict[int, FeatureMatrix]:

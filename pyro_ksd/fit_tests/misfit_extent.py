@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.discrepancy_bounds import Closeness, closeness
 from pyro_ksd.fit_tests.factor_tolerance import ToleratedFactors, tolerated_factors
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
-from pyro_ksd.fit_tests.foreign_sequences import ForeignShare, foreign_share, tolerance_p_value
+from pyro_ksd.fit_tests.foreign_sequences import ForeignShare, foreign_share, num_foreign, tolerance_p_value
 from pyro_ksd.fit_tests.localization import Localization
 from pyro_ksd.fit_tests.null_draws import wild_bootstrap
 from pyro_ksd.sequences.container import Sequences
@@ -63,6 +64,7 @@ def extent(
     *,
     level: float = 0.05,
     tolerance: float | None = None,
+    num_impossible: int = 0,
     seed: int = 0,
 ) -> Extent:
     """How large the misfit is that a test found.
@@ -72,6 +74,8 @@ def extent(
     :param drawn: draws from the model over the same alphabet, or ``None`` if it was not sampled.
     :param level: the p-value up to which the model is rejected; bounds hold with probability ``1 - level``.
     :param tolerance: the share of sequences that may be foreign.
+    :param num_impossible: the number of sequences that are not among those of the test, because the model gives
+        probability 0 to them. They are foreign for certain.
     :param seed: of the random signs of a wild bootstrap, where the test had none.
 
     >>> from pyro_ksd import default_views
@@ -87,16 +91,37 @@ def extent(
     foreign = ForeignShare(torch.zeros_like(result.p_value), 0.0)
     if result.p_value_overall <= level:
         foreign = foreign_share(result.matrices, result.null.extreme, level)
+    if num_impossible:
+        foreign = _with_impossible(foreign, len(sequences), num_impossible)
+    tolerated = None
+    if tolerance is not None:
+        tolerated = _tolerated(result, sequences, tolerance, level, num_impossible, seed)
     return Extent(
         sizes=effect_sizes(result, places, sequences, drawn, level),
         foreign=foreign,
-        tolerated=None if tolerance is None else _tolerated(result, sequences, tolerance, level, seed),
+        tolerated=tolerated,
         drawn=drawn,
     )
 
 
-def _tolerated(result: GoodnessOfFit, sequences: Sequences, tolerance: float, level: float, seed: int) -> Tolerated:
-    each, overall = tolerance_p_value(result.matrices, result.null.extreme, tolerance)
+def _with_impossible(foreign: ForeignShare, num_possible: int, num_impossible: int) -> ForeignShare:
+    """The shares among all sequences, those that are impossible included."""
+    total = num_possible + num_impossible
+    share = (foreign.share.nan_to_num(0.0) * num_possible + num_impossible) / total
+    overall = 0.0 if math.isnan(foreign.share_overall) else foreign.share_overall
+    return ForeignShare(share, (overall * num_possible + num_impossible) / total)
+
+
+def _tolerated(
+    result: GoodnessOfFit, sequences: Sequences, tolerance: float, level: float, num_impossible: int, seed: int
+) -> Tolerated:
+    size = len(sequences)
+    total = size + num_impossible
+    if num_impossible > tolerance * total:
+        each, overall = torch.zeros_like(result.p_value), torch.zeros(())
+    else:
+        others = (num_foreign(tolerance, total) - num_impossible) / size
+        each, overall = tolerance_p_value(result.matrices, result.null.extreme, min(others, 1 - 1 / size))
     wild = result.null
     if result.kind != "wild":  # far from the model its own draws vary otherwise than the data
         wild = wild_bootstrap(result.matrices, result.views, len(wild.statistic), seeded_generator(seed))

@@ -20,7 +20,7 @@ from pyro_ksd.plots.style import (
     write_beside,
 )
 from pyro_ksd.plots.text_fitting import abbreviations, text_width
-from pyro_ksd.results.comparison_table import compare_table
+from pyro_ksd.results.comparison_table import RULED_OUT, compare_table
 from pyro_ksd.results.p_values import p_text
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def plot_compare(
     A dot is the statistic of a model in all views together, with its standard error; the smaller, the better. The
     triangle below it shows the interval of the *difference* to the best model, which is far more certain than either
     statistic if both err on the same sequences. The intervals hold for all pairs of models at once: one ends before the
-    dashed line of the best model if and only if :func:`~pyro_ksd.results.compare_table` calls the model worse.
+    dashed line of the best model if and only if :func:`~pyro_ksd.results.compare_table` calls the model worse. A model
+    that gives probability zero to some sequences is ruled out, whatever its statistic for the others.
 
     :param comparison: what :func:`pyro_ksd.ksd_compare` gave, as a DataTree or an InferenceData.
     :param ax: where to draw, in place of a new figure.
@@ -67,10 +68,11 @@ def plot_compare(
     p_values = table["p_value"].to_numpy()
     ax.axvline(ksd[0], color="0.2", linestyle="--", linewidth=1)
     ax.errorbar(ksd, rows, xerr=table["se"], fmt="o", color=BLUE, label="statistic ± standard error")
-    worse = p_values <= level
+    ruled_out = table["finding"].str.startswith(RULED_OUT).to_numpy()
+    worse = (p_values <= level) & ~ruled_out
     for chosen, color, inside, words in (
         (worse, VERMILION, VERMILION, "worse"),
-        (~worse & (rows > 0), GRAY, "white", "may be as good"),
+        (~worse & ~ruled_out & (rows > 0), GRAY, "white", "may be as good"),
     ):
         if chosen.any():
             ax.errorbar(
@@ -93,7 +95,13 @@ def plot_compare(
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "left", "right"]].set_visible(False)
     legend_above(ax)
-    write_beside(ax, ["best", *map(p_text, p_values[1:])])
+    write_beside(
+        ax,
+        [
+            "best",
+            *(RULED_OUT if out else p_text(p) for out, p in zip(ruled_out[1:], p_values[1:], strict=True)),
+        ],
+    )
     ax.set_yticks(rows, _fitting_names(ax, names), parse_math=False)
     return ax
 

@@ -18,7 +18,7 @@ from pyro_ksd.plots.style import MIN_ROWS, new_figure
 from pyro_ksd.plots.views import plot_views
 from pyro_ksd.results.containers import dataset, has_group
 from pyro_ksd.results.verdicts import verdict, worst_view
-from pyro_ksd.results.view_choice import feature_kind, speaking_views, view_names
+from pyro_ksd.results.view_choice import feature_kind, p_value_of_views, speaking_views, view_names
 
 
 def plot_check(
@@ -92,7 +92,7 @@ def _are_lengths_wrong(check: Any) -> bool:
 
 def _is_rejected(check: Any) -> bool:
     ksd = dataset(check, "ksd")
-    return float(ksd["p_value_overall"]) <= float(ksd.attrs["level"])
+    return p_value_of_views(ksd) <= float(ksd.attrs["level"])
 
 
 def _kind(check: Any, name: str) -> str:

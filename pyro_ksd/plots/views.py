@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyro_ksd.plots.style import BLUE, GRAY, VERMILION, axes_for, legend_above, points, write_beside
-from pyro_ksd.results.containers import dataset
+from pyro_ksd.results.containers import dataset, has_group
 from pyro_ksd.results.p_values import p_text
-from pyro_ksd.results.view_choice import view_names
+from pyro_ksd.results.view_choice import p_value_of_views, view_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +31,9 @@ def plot_views(
     r"""Draws the p-value of each view, and below them that of all views together.
 
     A diamond is a view that speaks against the model: its p-value is at most the level, the dashed line. No p-value is
-    smaller than :math:`1 / (B + 1)` with :math:`B` null draws, the dotted line. What a view looks at is written below
-    its name if the axes are large enough.
+    smaller than :math:`1 / (B + 1)` with :math:`B` null draws, the dotted line, but that of sequences to which the
+    model gives probability 0, which stands at the left end. What a view looks at is written below its name if the axes
+    are large enough.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param ax: where to draw, in place of a new figure.
@@ -50,22 +51,26 @@ def plot_views(
     """
     ksd = dataset(check, "ksd")
     names = view_names(check)
-    rows = np.arange(len(names) + 1)
+    together = ["all views together", *(["impossible sequences"] if has_group(check, "ksd_impossible") else [])]
+    rows = np.arange(len(names) + len(together))
     [ax] = axes_for(ax, 1, (9, 1.4 + 0.5 * len(rows)), figsize, backend_kwargs)
-    p_values = np.append(ksd["p_value"].values, ksd["p_value_overall"].values)
+    p_values = np.append(ksd["p_value"].values, [p_value_of_views(ksd), 0.0][: len(together)])
     level = ksd.attrs["level"]
     smallest = 1 / (ksd.attrs["num_bootstrap"] + 1)
     rejects = p_values <= level
     ax.axvline(level, color="0.2", linestyle="--", linewidth=1, label=f"level {level:g}")
     ax.axvline(smallest, color="0.7", linestyle=":", linewidth=1.2, label=f"smallest possible p = {smallest:.2g}")
-    ax.plot(p_values[rejects], rows[rejects], "D", color=VERMILION, markersize=7, label="against the model")
+    least = min(smallest, p_values[p_values > 0].min()) / 1.5
+    shown = np.maximum(p_values, least)  # a p-value of 0 stands at the left end
+    marker: dict[str, Any] = {"color": VERMILION, "markersize": 7, "clip_on": bool(p_values.all()), "zorder": 3}
+    ax.plot(shown[rejects], rows[rejects], "D", label="against the model", **marker)
     ax.plot(p_values[~rejects], rows[~rejects], "o", color=BLUE, markersize=7, label="nothing found")
     ax.axhline(len(names) - 0.5, color="0.2", linewidth=0.8)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlim(min(smallest, p_values.min()) / 1.5, 1.3)
-    ax.set_ylim(len(names) + 0.5, -0.5)
-    ax.set_yticks(rows, [*names, "all views together"])
+    ax.set_xlim(least, 1.3)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_yticks(rows, [*names, *together])
     ax.set_xlabel("p-value (logarithmic)")
     ax.grid(axis="y", color="0.9")
     ax.tick_params(axis="y", length=0)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from pyro_ksd.results.containers import alphabet_of, dataset
+from pyro_ksd.results.containers import alphabet_of, dataset, has_group
 from pyro_ksd.results.findings import listed, view_finding
 from pyro_ksd.results.verdicts import verdict
-from pyro_ksd.results.view_choice import view_names
+from pyro_ksd.results.view_choice import p_value_of_views, view_names
 
 _LOOKS: dict[str, Any] = {"float_format": "{:.3g}".format, "na_rep": "", "justify": "left", "index_names": False}
 _KINDS = {
@@ -71,6 +71,11 @@ def summary(check: Any) -> Summary:
         for name, one in ((name, ksd.sel(view=name)) for name in view_names(check))
     }
     p = float(ksd["p_value_overall"])
+    if has_group(check, "ksd_impossible"):
+        count = dataset(check, "ksd_impossible").sizes["sequence"]
+        words = f"{count} of {dataset(check, 'observed_data').sizes['sequence']} sequences"
+        rows["possible"] = [float("nan"), p_value_of_views(ksd), "all of the above together", ""]
+        rows["impossible"] = [float("nan"), 0.0, "sequences of probability zero", words]
     together = "the model does not fit" if p <= level else "nothing wrong was found"
     rows["overall"] = [float("nan"), p, "all of the above together", together]
     columns = ["statistic", "p_value", "looks at", "finding"]

@@ -13,6 +13,9 @@ from pyro_ksd.results.containers import dataset, has_group
 from pyro_ksd.results.findings import listed
 from pyro_ksd.results.p_values import p_text
 
+RULED_OUT = "ruled out"
+"""How the finding of a model begins that gives probability zero to some sequences, where the best one does not."""
+
 _COLUMNS = ["rank", "ksd", "se", "d_ksd", "d_se", "z", "p_value", "finding"]
 
 
@@ -37,7 +40,7 @@ def compare_table(comparison: Any) -> Ranking:
 
     The columns are the ``rank``; ``ksd``, the statistic of all views together, with its standard error ``se``; the
     difference ``d_ksd`` to the best model, with its standard error ``d_se``, their ratio ``z`` and the ``p_value``; and
-    the ``finding``.
+    the ``finding``. Models that give probability zero to some sequences come after those that give it to none.
 
     The best of :math:`K` models is picked by the same data, so the p-value is that of the pair times the number
     :math:`K (K - 1) / 2` of pairs (Bonferroni): if all models fit equally well, the probability of calling any of them
@@ -55,16 +58,19 @@ def compare_table(comparison: Any) -> Ranking:
     """
     found = _overall(comparison)
     names = [str(name) for name in found["model"].values]
-    order = np.argsort(found["statistic"].values, kind="stable").tolist()
+    impossible = _impossible_counts(comparison)
+    ruled_out = [impossible.get(name, 0) > 0 for name in names]
+    order = np.lexsort((found["statistic"].values, np.array(ruled_out))).tolist()
     best = order[0]
     pairs = len(names) * (len(names) - 1) // 2
     level = float(found.attrs["level"])
     to_best = found.isel(model_bis=best)
     p_values = np.minimum(1.0, pairs * to_best["p_value"].values)
-    findings = [
-        "best" if index == best else _finding(float(to_best["z"][index]), float(p_values[index]), level)
-        for index in range(len(names))
-    ]
+    findings = [_finding(float(to_best["z"][index]), float(p_values[index]), level) for index in range(len(names))]
+    findings[best] = "best"
+    for index, name in enumerate(names):
+        if ruled_out[index] > ruled_out[best]:
+            findings[index] = f"{RULED_OUT}: probability zero for {impossible[name]} sequence(s)"
     rows = []
     for index in order:
         own = to_best.isel(model=index)
@@ -75,7 +81,8 @@ def compare_table(comparison: Any) -> Ranking:
         rows.append([int(own["rank"]), *numbers, *z_and_p, findings[index]])
     table = Ranking(rows, index=[names[index] for index in order], columns=_COLUMNS)
     table.index.name = "model"
-    as_good = [name for name, finding in table["finding"].items() if not finding.startswith(("best", "worse"))]
+    decided = ("best", "worse", RULED_OUT)
+    as_good = [name for name, finding in table["finding"].items() if not finding.startswith(decided)]
     table.attrs |= {"verdict": _verdict(comparison, names[best], as_good), "pairs": pairs, "level": level}
     return table
 
@@ -106,8 +113,16 @@ def _verdict(comparison: Any, best: str, as_good: list[str]) -> str:
 
 
 def _impossible(comparison: Any, total: int) -> list[str]:
+    return [
+        f"{name!r} is ruled out: it gives probability zero to {count} of the {total}"
+        for name, count in _impossible_counts(comparison).items()
+        if count
+    ]
+
+
+def _impossible_counts(comparison: Any) -> dict[str, int]:
+    """The number of sequences to which each model gives probability zero, by its name; nothing if there are none."""
     if not has_group(comparison, "ksd_compare_impossible"):
-        return []
+        return {}
     found = dataset(comparison, "ksd_compare_impossible")["impossible"]
-    counts = {str(name): int(found.sel(model=name).sum()) for name in found["model"].values}
-    return [f"{name!r} gives probability zero to {count} of the {total}" for name, count in counts.items() if count]
+    return {str(name): int(found.sel(model=name).sum()) for name in found["model"].values}

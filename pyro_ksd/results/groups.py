@@ -27,6 +27,9 @@ from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import View
 
+IMPOSSIBLE = "impossible"
+"""The kind of the overall p-value, 0, of a model that gives probability 0 to some sequences."""
+
 _SHOWN = 20  # sequences of the model, to show beside the data
 
 Settings = Mapping[str, str | int | float]
@@ -46,11 +49,12 @@ def to_datatree(
     """A test's result as flat groups that ArviZ can plot and netCDF can hold.
 
     ``ksd``
-        ``statistic(view)``, ``p_value(view)``, ``p_value_overall``; ``meaning(view)``, what a view looks at,
-        ``feature_kind(view)``, and ``weight(view)``, how much it counts; ``foreign_share(view)`` and
-        ``foreign_share_overall``, lower confidence bounds of the share of sequences that are not the model's; with a
-        tolerance, ``tolerance_p_value(view)`` and ``tolerance_p_value_overall`` of the hypothesis that this share is at
-        most the tolerance, and ``discrepancy(view)``, the relative discrepancy, with its upper confidence bound
+        ``statistic(view)``, ``p_value(view)``, ``p_value_overall``, which is 0 if the model gives probability 0 to
+        some sequences, and then ``p_value_possible``, that of all views together for the others; ``meaning(view)``,
+        what a view looks at, ``feature_kind(view)``, and ``weight(view)``, how much it counts; ``foreign_share(view)``
+        and ``foreign_share_overall``, lower confidence bounds of the share of sequences that are not the model's; with
+        a tolerance, ``tolerance_p_value(view)`` and ``tolerance_p_value_overall`` of the hypothesis that this share is
+        at most the tolerance, and ``discrepancy(view)``, the relative discrepancy, with its upper confidence bound
         ``discrepancy_upper(view)``; ``contribution(view, sequence)``, the share of each sequence in the statistic, and
         ``attribution(view, sequence, position)``, the share of each position, NaN after the end; if asked for, the
         Stein kernel matrices ``gram(view, sequence, sequence_bis)``
@@ -94,9 +98,9 @@ def to_datatree(
     >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc"])
     >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=20)
     >>> places = localize(found)
-    >>> size = extent(random_walk(3), found, places, data)
+    >>> size = extent(found, places, data, None)
     >>> list(to_datatree(found, places, data, {}, size, settings={"seed": 0}, gram=False).children)
-    ['ksd', 'ksd_null', 'observed_data', 'ksd_ngram', 'ksd_edit', 'ksd_draws']
+    ['ksd', 'ksd_null', 'observed_data', 'ksd_ngram', 'ksd_edit']
     """
     check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
     _check_places(result.views, localizations)
@@ -306,7 +310,11 @@ def _add_places(
     groups["ksd_null"]["extreme"] = (("chain", "draw", "view"), as_numpy(extreme)[None])
     groups["ksd_ngram"] = _ngrams(views, localizations, symbols)
     groups["ksd_edit"] = _edits(views, localizations, symbols, kept)
+    groups["ksd"].attrs["kind_overall"] = groups["ksd"].attrs["kind"]
     if impossible_sites:
+        groups["ksd"]["p_value_possible"] = groups["ksd"]["p_value_overall"]
+        groups["ksd"]["p_value_overall"] = ((), 0.0)
+        groups["ksd"].attrs["kind_overall"] = IMPOSSIBLE
         groups["ksd_impossible"] = xr.Dataset(
             {"site": ("sequence", as_strings(list(impossible_sites.values())))}, coords={"sequence": impossible}
         )

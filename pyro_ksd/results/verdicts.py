@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyro_ksd.results.containers import alphabet_of, dataset, has_group
 from pyro_ksd.results.findings import listed, unnamed, view_finding
 from pyro_ksd.results.p_values import p_text
-from pyro_ksd.results.view_choice import feature_kind, speaking_views, view_names, worst_first
+from pyro_ksd.results.view_choice import feature_kind, p_value_of_views, speaking_views, view_names, worst_first
 
 _ARRANGEMENT = ("skip", "position", "mirror", "repeats", "composition", "ends")
 """Kinds of features that are wrong, too, where n-grams are."""
@@ -38,9 +38,9 @@ def verdict(check: Any) -> str:
     under the model; at least 1.67 % of the sequences are not the model's
     """
     ksd = dataset(check, "ksd")
-    p = float(ksd["p_value_overall"])
+    p = p_value_of_views(ksd)
     level = float(ksd.attrs["level"])
-    sentence = f"{_impossible(check)}the model "
+    sentence = _impossible(check) or "the model "
     if p > level:
         words = f"{sentence}may fit: the check found nothing wrong ({p_text(p)}){_too_few_draws(ksd)}"
         return f"{words}{_close(ksd)}{_within_factor(check)}"
@@ -157,8 +157,8 @@ def _impossible(check: Any) -> str:
     count = found.sizes["sequence"]
     dots = ", ..." if count > len(shown) else ""
     return (
-        f"the model cannot have made {count} of the {total} sequences (number {', '.join(shown)}{dots}), "
-        "to which it gives probability zero; of the others: "
+        f"the model does not fit (p = 0): it gives probability zero to {count} of the {total} sequences (number "
+        f"{', '.join(shown)}{dots}), so it cannot have made them; as for the others, it "
     )
 
 

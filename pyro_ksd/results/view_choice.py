@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from pyro_ksd.common.option_checks import found
 from pyro_ksd.results.containers import dataset
@@ -31,8 +32,16 @@ def feature_kind(one: Any) -> str:
     return str(one["feature_kind"].item()) if "feature_kind" in one else ""
 
 
+def p_value_of_views(ksd: xr.Dataset) -> float:
+    """The p-value of all views together, which look only at sequences that are possible under the model.
+
+    :param ksd: the group of a check.
+    """
+    return float(ksd["p_value_possible"] if "p_value_possible" in ksd else ksd["p_value_overall"])
+
+
 def speaking_views(check: Any) -> list[str]:
-    """The views whose findings count: none unless the whole check rejects the model.
+    """The views whose findings count: none unless all of them together reject the model.
 
     Under a true model some view or other finds something in many checks; only all views together keep the level. When
     they reject, the view with the smallest p-value for its weight speaks, and others whose p-values are small enough
@@ -40,7 +49,7 @@ def speaking_views(check: Any) -> list[str]:
     """
     ksd = dataset(check, "ksd")
     level = float(ksd.attrs["level"])
-    if float(ksd["p_value_overall"]) > level:
+    if p_value_of_views(ksd) > level:
         return []
     weight = ksd["weight"].values if "weight" in ksd else np.ones(ksd.sizes["view"])
     ratio = ksd["p_value"].values / (weight / weight.sum())

@@ -40,7 +40,14 @@ def test_sequences_that_the_model_cannot_have_made_are_reported_and_the_others_c
     assert check["ksd_impossible"]["sequence"].values.tolist() == [1, 14]
     assert check["ksd_edit"]["sequence_index"].isin([0, *range(2, 14)]).all()
     assert check["observed_data"].sizes["sequence"] == 15
-    assert verdict(check).startswith("the model cannot have made 2 of the 15 sequences (number 1, 14), to which")
+    assert verdict(check).startswith(
+        "the model does not fit (p = 0): it gives probability zero to 2 of the 15 sequences (number 1, 14), so it "
+    )
+    assert float(check["ksd"]["p_value_overall"]) == 0.0
+    assert check["ksd"].attrs["kind_overall"] == "impossible"
+    assert check["ksd"].attrs["kind"] == others["ksd"].attrs["kind"] == others["ksd"].attrs["kind_overall"]
+    assert float(check["ksd"]["p_value_possible"]) == float(others["ksd"]["p_value_overall"]) > 0
+    assert "p_value_possible" not in others["ksd"]
     with pytest.raises(ValueError, match="and too few others are left to check: widen the model"):
         ksd_check(walk(), Sequences.of([[], [0], []], 5), progress=False)
 

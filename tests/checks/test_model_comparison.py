@@ -222,9 +222,29 @@ def test_models_are_compared_on_what_all_of_them_can_make() -> None:
     assert cannot.sel(model="all").values.tolist() == [False, True, False]
     assert cannot.sel(model="never 4").values.tolist() == [True, True, True]
     assert comparison["observed_data"].sizes["sequence"] == 7
-    assert "'never 4' gives probability zero to 3 of the 7" in compare_table(comparison).attrs["verdict"]
+    assert (
+        "'never 4' is ruled out: it gives probability zero to 3 of the 7" in compare_table(comparison).attrs["verdict"]
+    )
     with pytest.raises(ValueError, match=r"'never 4' gives probability zero to 2 of 4 .*too few others are left"):
         ksd_compare({"all": walk(), "never 4": restricted}, data[1:5], progress=False)
+
+
+def test_a_model_that_is_ruled_out_is_worse_than_any_other() -> None:
+    never = walk(hold=0.3).probs.clone()
+    never[:, 4] = 0  # not the symbol 4
+    right_but_for_4 = MarkovSequence(never / never.sum(-1, keepdim=True).clamp(min=1e-300))
+    models = {"never 4": right_but_for_4, "wrong": walk(hold=0.9), "right": walk(hold=0.3)}
+    with pytest.warns(UserWarning, match="the model 'never 4' gives probability zero"):
+        comparison = ksd_compare(models, DATA, progress=False)
+    found = comparison["ksd_compare"].to_dataset()
+    overall = found.sel(view="overall")
+    assert overall["rank"].sel(model=["right", "wrong", "never 4"]).values.tolist() == [1, 2, 3]
+    pairs = overall["p_value"].sel(model="never 4", model_bis=["never 4", "wrong", "right"])
+    assert pairs.values.tolist() == [1.0, 0.0, 0.0]
+    assert overall["z"].sel(model="wrong", model_bis="never 4").item() == -np.inf
+    assert 0 < overall["p_value"].sel(model="wrong", model_bis="right").item() < 0.05
+    assert np.isfinite(found["z"].drop_sel(view="overall")).all()
+    assert compare_table(comparison).index.tolist() == ["right", "wrong", "never 4"]
 
 
 def test_the_site_of_an_impossible_sequence_is_named() -> None:

@@ -104,3 +104,28 @@ def test_the_level_is_one() -> None:
     result, places = fitted("wild")
     with pytest.raises(ValueError, match="level: expected"):
         extent(result, places, DATA, DRAWN, level=5)
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_impossible_sequences_are_foreign(accepted: bool) -> None:
+    result, places = fitted("parametric")
+    result = replace(result, p_value_overall=0.9) if accepted else result
+    found = extent(result, places, DATA, None, num_impossible=20).foreign
+    alone = extent(result, places, DATA, None).foreign
+    assert (alone.share_overall == 0) == accepted
+    assert found.share_overall == pytest.approx((60 * alone.share_overall + 20) / 80)
+    torch.testing.assert_close(found.share, (60 * alone.share.nan_to_num(0.0) + 20) / 80)
+
+
+def test_impossible_sequences_use_up_the_tolerance() -> None:
+    result, places = fitted("parametric")
+
+    def p_value(tolerance: float, num_impossible: int) -> float:
+        found = extent(result, places, DATA, None, tolerance=tolerance, num_impossible=num_impossible).tolerated
+        assert found is not None
+        return found.p_value_overall
+
+    assert p_value(0.24, 20) == 0.0  # at most 19.2 of 80, which are not 20
+    assert p_value(0.25, 20) == p_value(0.0, 0) > 0
+    assert p_value(0.4, 20) == p_value(12 / 60, 0)
+    assert p_value(0.99, 20) == p_value(59 / 60, 0) == 1.0

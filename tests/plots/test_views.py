@@ -29,3 +29,14 @@ def test_views_writes_the_meanings_if_there_is_room() -> None:
     assert words(plot_views(made_up_check()))[6:] == [MEANINGS[name] for name in VIEWS]
     assert words(plot_views(made_up_check(views=TEN_VIEWS)))[11:] == [MEANINGS[name] for name in TEN_VIEWS]
     assert len(words(plot_views(made_up_check(), figsize=(4, 4)))) == 6
+
+
+def test_impossible_sequences_have_a_row_at_the_left_end() -> None:
+    ax = plot_views(made_up_check(impossible=3, p_value_overall=0.3))
+    assert [label.get_text() for label in ax.get_yticklabels()][-2:] == ["all views together", "impossible sequences"]
+    [against] = [line for line in ax.get_lines() if line.get_label() == "against the model"]
+    [silent] = [line for line in ax.get_lines() if line.get_label() == "nothing found"]
+    rows = len(ax.get_yticks())
+    assert (against.get_xdata()[-1], against.get_ydata()[-1]) == (ax.get_xlim()[0], rows - 1)
+    assert (silent.get_xdata()[-1], silent.get_ydata()[-1]) == (0.3, rows - 2)
+    assert "p = 0" in [text.get_text() for text in ax.texts]

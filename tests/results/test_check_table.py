@@ -66,3 +66,11 @@ def test_summary_is_a_data_frame_like_any_other() -> None:
     assert "content-2" in repr(table.sort_values("p_value"))
     assert table[["p_value"]].shape == (6, 1)
     assert "0.43" in repr(table[["p_value"]])
+
+
+def test_impossible_sequences_have_rows_of_their_own() -> None:
+    table = summary(made_up_check(impossible=5, p_value_overall=0.3))
+    assert table.index.tolist()[-3:] == ["possible", "impossible", "overall"]
+    assert table["p_value"].tolist()[-3:] == [0.3, 0.0, 0.0]
+    assert table["finding"].tolist()[-3:] == ["", "5 of 35 sequences", "the model does not fit"]
+    assert not any(table["finding"].tolist()[:-3])  # no view speaks: all of them together find nothing

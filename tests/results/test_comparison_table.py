@@ -59,12 +59,28 @@ def test_a_difference_that_does_not_vary() -> None:
     assert table.attrs["verdict"].endswith("but 'b' may be as good")
 
 
-def test_impossible_sequences_are_told() -> None:
+def test_impossible_sequences_rule_a_model_out() -> None:
     table = compare_table(made_up_comparison(THREE, impossible=4))
     assert table.attrs["verdict"] == (
         "'order 2' comes closest to the 30 of 34 sequences that all models can make, but 'order 1' may be as good. "
-        "'order 0' gives probability zero to 4 of the 34"
+        "'order 0' is ruled out: it gives probability zero to 4 of the 34"
     )
+    close = compare_table(made_up_comparison({"closest": 0.1, "b": 0.5, "c": 9.0}, impossible=4))
+    assert close.index.tolist() == ["b", "c", "closest"]
+    assert close["finding"].tolist() == ["best", "worse (p = 2e-64)", "ruled out: probability zero for 4 sequence(s)"]
+    assert close["p_value"].tolist()[2] == 0.0
+    assert close["rank"].tolist() == [1, 2, 3]
+
+
+def test_models_that_are_all_ruled_out_are_still_compared() -> None:
+    comparison = made_up_comparison({"a": 0.1, "b": 9.0}, impossible=4)
+    group = comparison["ksd_compare_impossible"].to_dataset()
+    group["impossible"][:] = True
+    made = made_up_comparison({"a": 0.1, "b": 9.0})
+    made["ksd_compare_impossible"] = xr.DataTree(group)
+    table = compare_table(made)
+    assert table["finding"].tolist() == ["best", "worse (p = 7e-71)"]
+    assert table.attrs["verdict"].count("is ruled out: it gives probability zero to 4") == 2
 
 
 def test_the_table_prints_every_word() -> None:

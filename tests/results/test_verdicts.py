@@ -300,14 +300,14 @@ def test_the_factor_that_is_tolerated(factors: dict[str, tuple[float, str]], wor
 def test_impossible_sequences_come_first() -> None:
     sentence = verdict(made_up_check(impossible=5, p_value_overall=0.3))
     assert sentence == (
-        "the model cannot have made 5 of the 35 sequences (number 0 at site x_0, 1 at site x_1, 2 at site x_2, ...), "
-        "to which it gives probability zero; of the others: the model may fit: the check found nothing wrong "
-        "(p = 0.300)"
+        "the model does not fit (p = 0): it gives probability zero to 5 of the 35 sequences (number 0 at site x_0, "
+        "1 at site x_1, 2 at site x_2, ...), so it cannot have made them; as for the others, it may fit: the check "
+        "found nothing wrong (p = 0.300)"
     )
     check = changed(made_up_check(impossible=2), "ksd_impossible", site=np.array(["", "x"], dtype=object))
     assert verdict(check).startswith(
-        "the model cannot have made 2 of the 32 sequences (number 0, 1 at site x), to which it gives probability "
-        "zero; of the others: the model does not fit (p = 0.004): "
+        "the model does not fit (p = 0): it gives probability zero to 2 of the 32 sequences (number 0, 1 at site x), "
+        "so it cannot have made them; as for the others, it does not fit (p = 0.004): "
     )
 
 
