@@ -62,13 +62,12 @@ def plot_views(
     ax.axvline(smallest, color="0.7", linestyle=":", linewidth=1.2, label=f"smallest possible p = {smallest:.2g}")
     least = min(smallest, p_values[p_values > 0].min()) / 1.5
     shown = np.maximum(p_values, least)  # a p-value of 0 stands at the left end
-    marker: dict[str, Any] = {"color": VERMILION, "markersize": 7, "clip_on": bool(p_values.all()), "zorder": 3}
-    ax.plot(shown[rejects], rows[rejects], "D", label="against the model", **marker)
+    ax.plot(shown[rejects], rows[rejects], "D", color=VERMILION, markersize=7, label="against the model")
     ax.plot(p_values[~rejects], rows[~rejects], "o", color=BLUE, markersize=7, label="nothing found")
     ax.axhline(len(names) - 0.5, color="0.2", linewidth=0.8)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlim(least, 1.3)
+    ax.set_xlim(least if p_values.all() else least / 1.5, 1.3)
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_yticks(rows, [*names, *together])
     ax.set_xlabel("p-value (logarithmic)")

@@ -83,7 +83,11 @@ def compare_table(comparison: Any) -> Ranking:
     table.index.name = "model"
     decided = ("best", "worse", RULED_OUT)
     as_good = [name for name, finding in table["finding"].items() if not finding.startswith(decided)]
-    table.attrs |= {"verdict": _verdict(comparison, names[best], as_good), "pairs": pairs, "level": level}
+    table.attrs |= {
+        "verdict": _verdict(comparison, names[best], as_good, any(ruled_out) and not ruled_out[best]),
+        "pairs": pairs,
+        "level": level,
+    }
     return table
 
 
@@ -101,12 +105,16 @@ def _finding(z: float, p: float, level: float) -> str:
     return f"{'worse' if p <= level else 'may be as good'} ({p_text(p)})"
 
 
-def _verdict(comparison: Any, best: str, as_good: list[str]) -> str:
-    """The result in one sentence, and one more for each model that calls sequences impossible."""
+def _verdict(comparison: Any, best: str, as_good: list[str], has_ruled_out: bool) -> str:
+    """The result in one sentence, and one more for each model that calls sequences impossible.
+
+    :param has_ruled_out: whether models were ruled out, the best one not among them.
+    """
     total = dataset(comparison, "observed_data").sizes["sequence"]
     used = int(dataset(comparison, "ksd_compare").attrs["num_sequences"])
     data = f"all {total} sequences" if used == total else f"the {used} of {total} sequences that all models can make"
-    sentence = f"{best!r} comes closest to {data}"
+    chosen = f"of the models that can have made all {total} sequences, " if has_ruled_out else ""
+    sentence = f"{chosen}{best!r} comes closest to {data}"
     if as_good:
         sentence += f", but {listed([repr(name) for name in as_good])} may be as good"
     return ". ".join([sentence, *_impossible(comparison, total)])

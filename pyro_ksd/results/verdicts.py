@@ -45,9 +45,11 @@ def verdict(check: Any) -> str:
         words = f"{sentence}may fit: the check found nothing wrong ({p_text(p)}){_too_few_draws(ksd)}"
         return f"{words}{_close(ksd)}{_within_factor(check)}"
     share = _share(ksd)
+    again = " either" if has_group(check, "ksd_impossible") else ""
     reasons = [view_finding(check, ksd.sel(view=name)) for name in reason_views(check)]
     return (
-        f"{sentence}does not fit ({p_text(p)}): {'; '.join(reasons)}{share}{_close(ksd, share)}{_within_factor(check)}"
+        f"{sentence}does not fit{again} ({p_text(p)}): {'; '.join(reasons)}{share}{_close(ksd, share)}"
+        f"{_within_factor(check)}"
     )
 
 

@@ -62,7 +62,8 @@ def test_a_difference_that_does_not_vary() -> None:
 def test_impossible_sequences_rule_a_model_out() -> None:
     table = compare_table(made_up_comparison(THREE, impossible=4))
     assert table.attrs["verdict"] == (
-        "'order 2' comes closest to the 30 of 34 sequences that all models can make, but 'order 1' may be as good. "
+        "of the models that can have made all 34 sequences, 'order 2' comes closest to the 30 of 34 sequences that all "
+        "models can make, but 'order 1' may be as good. "
         "'order 0' is ruled out: it gives probability zero to 4 of the 34"
     )
     close = compare_table(made_up_comparison({"closest": 0.1, "b": 0.5, "c": 9.0}, impossible=4))

@@ -307,7 +307,7 @@ def test_impossible_sequences_come_first() -> None:
     check = changed(made_up_check(impossible=2), "ksd_impossible", site=np.array(["", "x"], dtype=object))
     assert verdict(check).startswith(
         "the model does not fit (p = 0): it gives probability zero to 2 of the 32 sequences (number 0, 1 at site x), "
-        "so it cannot have made them; as for the others, it does not fit (p = 0.004): "
+        "so it cannot have made them; as for the others, it does not fit either (p = 0.004): "
     )
 
 
