@@ -38,7 +38,7 @@ def test_impossible_sequences_have_a_row_at_the_left_end() -> None:
     [against] = [line for line in ax.get_lines() if line.get_label() == "against the model"]
     [silent] = [line for line in ax.get_lines() if line.get_label() == "nothing found"]
     rows = len(ax.get_yticks())
-    assert (against.get_xdata()[-1], against.get_ydata()[-1]) == (pytest.approx(1 / 201 / 1.5), rows - 1)
-    assert ax.get_xlim()[0] < 1 / 201 / 1.5
+    assert (against.get_xdata()[-1], against.get_ydata()[-1]) == (pytest.approx(0.002 / 1.5), rows - 1)
+    assert ax.get_xlim()[0] < 0.002 / 1.5
     assert (silent.get_xdata()[-1], silent.get_ydata()[-1]) == (0.3, rows - 2)
     assert "p = 0" in [text.get_text() for text in ax.texts]
