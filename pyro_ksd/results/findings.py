@@ -127,8 +127,9 @@ def _agrees(features: xr.Dataset) -> NDArray[np.bool_]:
     with np.errstate(divide="ignore"):  # the lower end may be 0
         size, low, high = (np.log(features[name].values) for name in ("factor", "factor_low", "factor_high"))
     is_sure = np.abs(size) > np.minimum(size - low, high - size)
-    agrees: NDArray[np.bool_] = is_sure & (np.sign(size) == -np.sign(features["z"].values))
-    return agrees | np.isnan(size)
+    is_same = np.sign(size) == -np.sign(features["z"].values)
+    agrees: NDArray[np.bool_] = np.isnan(size) | (is_sure & is_same)
+    return agrees
 
 
 def _factors(features: xr.Dataset) -> list[str]:
@@ -136,10 +137,13 @@ def _factors(features: xr.Dataset) -> list[str]:
     if "factor" not in features:
         return [""] * features.sizes["ngram"]
     numbers = [features[name].values.tolist() for name in ("factor", "factor_low", "factor_high")]
-    return [
-        "" if np.isnan(factor) or low <= 1 <= high else f" (weight × {_number(factor)}, {_number(low)} to {_number(high)})"
-        for factor, low, high in zip(*numbers, strict=True)
-    ]
+    return [_factor_text(*row) for row in zip(*numbers, strict=True)]
+
+
+def _factor_text(factor: float, low: float, high: float) -> str:
+    if math.isnan(factor) or low <= 1 <= high:
+        return ""
+    return f" (weight × {_number(factor)}, {_number(low)} to {_number(high)})"
 
 
 def _number(factor: float) -> str:
