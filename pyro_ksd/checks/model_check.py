@@ -100,8 +100,8 @@ def ksd_check(
         weight of all views: take more for a smaller level.
     :param level: the p-value up to which the verdict is that the model does not fit.
     :param tolerance: how much misfit is too little to matter, such as ``0.01``: then the check also says whether more
-        than this share of the sequences cannot be the model's, or whether the data are demonstrably close to it; see
-        *How large is it?* in the method page.
+        than this share of the sequences cannot be the model's, or whether the data are demonstrably close to it, and
+        which n-grams are off by more than a factor of 1.25; see *How large is it?* in the method page.
     :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
         ``8 n²`` bytes a view.
     :param seed: of all random numbers; the same seed gives the same result.

@@ -119,27 +119,36 @@ def _labels(check: Any, features: xr.Dataset, kind: str) -> list[str]:
 def _agrees(features: xr.Dataset) -> NDArray[np.bool_]:
     """Whether the factor of a feature, where it is known, says the same as its score; ``[ngram]``.
 
-    The score compares shares of the n-grams of a sequence, which change with those of other n-grams as well.
+    The score compares shares of the n-grams of a sequence, which change with those of other n-grams as well. Of the
+    interval of the factor the shorter side counts: the other may be longer only for allowing for what was selected.
     """
     if "factor" not in features:
         return np.ones(features.sizes["ngram"], dtype=bool)
-    too_rare = features["z"].values < 0
-    agrees: NDArray[np.bool_] = np.where(
-        too_rare, features["factor_low"].values > 1, features["factor_high"].values < 1
-    )
-    agrees |= np.isnan(features["factor"].values)
+    with np.errstate(divide="ignore"):  # the lower end may be 0
+        size, low, high = (np.log(features[name].values) for name in ("factor", "factor_low", "factor_high"))
+    is_sure = np.abs(size) > np.minimum(size - low, high - size)
+    is_same = np.sign(size) == -np.sign(features["z"].values)
+    agrees: NDArray[np.bool_] = np.isnan(size) | (is_sure & is_same)
     return agrees
 
 
 def _factors(features: xr.Dataset) -> list[str]:
-    """How large each fault is, where that is known."""
+    """How large each fault is, where that is known well enough to have a direction."""
     if "factor" not in features:
         return [""] * features.sizes["ngram"]
     numbers = [features[name].values.tolist() for name in ("factor", "factor_low", "factor_high")]
-    return [
-        "" if np.isnan(factor) else f" (weight × {factor:.2g}, {low:.2g} to {high:.2g})"
-        for factor, low, high in zip(*numbers, strict=True)
-    ]
+    return [_factor_text(*row) for row in zip(*numbers, strict=True)]
+
+
+def _factor_text(factor: float, low: float, high: float) -> str:
+    if math.isnan(factor) or low <= 1 <= high:
+        return ""
+    return f" (weight × {_number(factor)}, {_number(low)} to {_number(high)})"
+
+
+def _number(factor: float) -> str:
+    """A factor with two digits, or as a whole number."""
+    return f"{factor:.2g}" if factor < 99.5 else f"{factor:.0f}"
 
 
 def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:

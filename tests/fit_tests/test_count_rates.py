@@ -162,7 +162,8 @@ def test_coverage(kind: str, size: int) -> None:
     true_ratio = truth / mean(1000)
     ratios = int(((ratio.low <= true_ratio) & (true_ratio <= ratio.high)).sum())
     print(f"\n{kind}, n = {size}: mean {covered / runs:.3f}, ratio to 1000 draws {ratios / runs:.3f}")
+    # Lowest for five occurrences in twos, 0.91: in 8 % of the data there are none, and nothing tells of the twos then.
     for number in (covered, ratios):
-        assert number >= binom.ppf(0.0005, runs, 0.93)
-        if not kind.startswith(("1 ", "5 ")):  # a few occurrences are discrete
-            assert number <= binom.ppf(0.9995, runs, 0.98)
+        assert number >= binom.ppf(0.0005, runs, 0.90)
+        if size > 50 and kind in ("20 in all", "20 in twos", "lengths", "half"):  # of few occurrences it is larger
+            assert number <= binom.ppf(0.9995, runs, 0.97)

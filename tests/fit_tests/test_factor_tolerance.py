@@ -12,13 +12,15 @@ import torch
 from example_models import walk
 from scipy.stats import binom
 from tilted_spaces import SPACE, bounded, spread_chain
+from torch import Tensor
 
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests import factor_tolerance as module
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.factor_tolerance import ToleratedFactors, tolerated_factors
-from pyro_ksd.fit_tests.tilting import tilts
+from pyro_ksd.fit_tests.tilting import Jumps, tilts
 from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.models import LinearChainMRF, SequenceModel
 from pyro_ksd.models.wrappers.tilted import TiltedModel
@@ -104,14 +106,33 @@ def test_of_large_data_some_sequences_are_enough(monkeypatch: pytest.MonkeyPatch
         assert float(distance.max()) < 4
 
 
-def test_a_part_of_sorted_data_is_a_part_of_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Chunks of sorted data differ, so that the same share of each is taken, not all of some.
+def test_the_same_share_of_all_chunks_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Data may be sorted, so that chunks differ.
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 2000)
-    monkeypatch.setattr(module, "_ENOUGH", 1000)
-    rows = sorted(MODEL.draw(600, torch.Generator().manual_seed(0)).to_lists(), key=lambda row: (row[:1], len(row)))
-    data = Sequences.of(rows, 5)
-    result = goodness_of_fit(MODEL, data, views()[:1], bootstrap="wild", num_bootstrap=9)
+    monkeypatch.setattr(module, "_ENOUGH", 500)
+    shares = []
+
+    def recorded(jumps: Jumps, chance: Tensor, share: Tensor) -> Jumps:
+        shares.append(share.tolist())
+        return thinned(jumps, chance, share)
+
+    thinned = module._thinned
+    monkeypatch.setattr(module, "_thinned", recorded)
+    data = Sequences.of([[2] * 12] * 60 + [[0, 1, 0, 1, 0]] * 200 + [[3, 4]] * 200, 5)
+    result = goodness_of_fit(MODEL, data, views()[1:2], bootstrap="wild", num_bootstrap=9)
+    tolerated_factors(result, data, 0.05)
+    assert len(shares) > 5
+    assert all(share == shares[0] for share in shares)
+    assert min(shares[0]) < 1
+
+
+def test_the_part_of_the_data_is_not_chosen_by_the_numbers_that_made_them() -> None:
+    model = random_walk(3, hold=0.1)
+    data = model.draw(2000, torch.Generator().manual_seed(0))
+    result = goodness_of_fit(model, data, views()[:1], bootstrap="wild", num_bootstrap=9)
     [found] = tolerated_factors(result, data, 0.05)
+    whole = tilts(model, data, zs(), [Count("ngram", (code,)) for code in range(3)])
+    assert bool((found.tilts.error > 1.1 * whole.error.max()).all())  # only some of the sequences were taken
     assert float((found.tilts.log_factor / found.tilts.error).abs().max()) < 3.5
 
 

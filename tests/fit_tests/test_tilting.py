@@ -367,23 +367,22 @@ def test_coverage_of_a_planted_factor(name: str, size: int) -> None:
         covered = int(((found.low <= truth) & (truth <= found.high)).sum())
         middle = float(found.log_factor.nanmedian().exp())
         print(f"\n{name}, n = {size}, {count.kind} {count.symbols}: {covered} of {known} known of {runs}, {middle:.3f}")
-        assert runs - (known - covered) >= binom.ppf(0.0005, runs, 0.95)  # a wrong number is said rarely enough
-        assert binom.ppf(0.0005, known, 0.93) <= covered <= binom.ppf(0.9995, known, 0.98)
+        assert covered >= binom.ppf(0.0005, known, 0.94)
+        if known and float(found.events.median()) > 20:  # intervals of what is rare allow for its selection
+            assert covered <= binom.ppf(0.9995, known, 0.97)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("factor", [1.0, 1.4, 3.0])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.4, 3.0])
 @pytest.mark.parametrize("rare", [4.0, 8.0, 14.0, 20.0])
-def test_rare_ngrams_are_estimated_well_or_not_at_all(rare: float, factor: float) -> None:
+def test_factors_of_rare_ngrams_are_in_their_intervals(rare: float, factor: float) -> None:
     runs = 400
     truth = math.log(factor)
     found = simulated(bounded(spread_chain(rare)), Count("ngram", (2, 2)), factor, 200, runs, seed=3000)
     known = int(found.is_known.sum())
     covered = int(((found.low <= truth) & (truth <= found.high)).sum())
     print(f"\nrare {rare}, factor {factor}: {covered} of {known} known of {runs}")
-    assert known - covered <= binom.ppf(0.9995, runs, 0.05)
-    if known > 0.05 * runs:
-        assert binom.ppf(0.0005, known, 0.93) <= covered <= binom.ppf(0.9995, known, 0.98)
+    assert covered >= binom.ppf(0.0005, known, 0.95)  # of those that are stated, however few
 
 
 @pytest.mark.slow

@@ -100,7 +100,10 @@ def test_several_symbols_stand_at_the_start_or_at_the_end() -> None:
     [
         ([("aa", -4.0, 0.01, 3.14159, 2.25, 4.449)], "'aa' (weight × 3.1, 2.2 to 4.4) is too rare"),
         ([("aa", 4.0, 0.01, 0.31415, 0.0996, 0.9)], "'aa' (weight × 0.31, 0.1 to 0.9) is too frequent"),
+        ([("aa", -4.0, 0.01, 234.5, 99.4, 1234.0)], "'aa' (weight × 234, 99 to 1234) is too rare"),
         ([("aa", -4.0, 0.01, NAN, NAN, NAN)], "'aa' is too rare"),
+        ([("aa", -4.0, 0.01, 5.0, 0.0, 9.0)], "'aa' is too rare"),  # it may be any, but for what was selected
+        ([("aa", 4.0, 0.01, 0.2, 0.1, 3.0)], "'aa' is too frequent"),
         (
             [("aa", -4.0, 0.01, 2.0, 1.5, 3.0), ("ab", -3.0, 0.02), ("ac", -2.0, 0.03, 3.0, 1.1, 12.0)],
             "'aa' (weight × 2, 1.5 to 3), 'ab' and 'ac' (weight × 3, 1.1 to 12) are too rare",
@@ -135,6 +138,22 @@ def test_what_its_factor_contradicts_is_not_named(z: float, low: float, high: fl
     assert "'ab' is too rare" in found("content-2", [doubtful, ("ab", 0.1 - 3.0, 0.04)]) or agrees
     alone = found("content-2", [doubtful])
     assert agrees or alone == "the model gets pairs of neighbors wrong (no single one stands out)"
+
+
+@pytest.mark.parametrize(
+    ("z", "factor", "low", "high", "agrees"),
+    [
+        (-4.0, 5.0, 0.0, 24.0, True),  # the upper end is less than 5 times away
+        (-4.0, 5.0, 0.0, 26.0, False),
+        (4.0, 5.0, 0.0, 24.0, False),
+        (4.0, 0.2, 0.05, 9.0, True),
+        (4.0, 0.2, 0.03, 9.0, False),
+    ],
+)
+def test_the_shorter_side_of_an_interval_tells_the_direction(
+    z: float, factor: float, low: float, high: float, agrees: bool
+) -> None:
+    assert ("'aa'" in found("content-2", [("aa", z, 0.001, factor, low, high), ("ab", -3.0, 0.04)])) == agrees
 
 
 def test_results_of_other_tests_have_no_factors() -> None:
