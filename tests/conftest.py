@@ -54,3 +54,10 @@ def check(request: pytest.FixtureRequest) -> xr.DataTree:
         return made_up_check(["a", "b", "ß"], impossible=2)
     found: xr.DataTree = request.getfixturevalue("computed_check")
     return found
+
+
+@pytest.fixture
+def terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> pytest.CaptureFixture[str]:
+    """What is printed where progress bars are shown."""
+    monkeypatch.setattr("pyro_ksd.common.progress._is_seen", lambda: True)
+    return capsys
