@@ -24,24 +24,23 @@ _INTRODUCTION = f"""# The schema of results
 
 *This page is written from the code, by `python docs/schema_page.py`.*
 
-A result is an `xarray.DataTree` of flat groups. This page states for every kind of result which groups it has and for every
-group its variables, with their dimensions, types and values. `pyro_ksd.load(path)` compares a file with it, and tests compare
-what the calls return.
+A result is an `xarray.DataTree` of flat groups. This page states which groups each kind of result has, and for every
+group its variables, with their dimensions, types and values. `pyro_ksd.load(path)` checks files against it.
 
-The root of a result has the attribute `schema_version`, which is {SCHEMA_VERSION} now. It is raised only if something changes
-its meaning or goes away. `load` reads the files of all earlier versions, and says so if a file has a later one. New
-variables and groups may appear without a new version: ignore names that you do not know. Besides the attributes listed
-here, every group says when and by what it was made: `created_at`, `creation_library`, `creation_library_version`,
-`inference_library`, `inference_library_version`.
+The root of a result has the attribute `schema_version`, which is {SCHEMA_VERSION} now. It is raised only if something
+changes its meaning or goes away. `load` reads the files of all earlier versions, and refuses those of later ones. New
+variables and groups may appear without a new version: ignore names that you do not know.
 
-Floating-point values are finite unless NaN or ∞ is listed. Groups of other packages, such as a posterior, may stand beside
-those of a result.
+Floating-point numbers are finite unless NaN or ∞ is listed. Besides the attributes listed here, every group says when
+and by what it was made: `created_at`, `creation_library`, `creation_library_version`, `inference_library`,
+`inference_library_version`. Groups with the dimensions `chain` and `draw` have the attribute `sample_dims` for ArviZ.
+Groups of other packages, such as a posterior, may stand beside those of a result.
 """
 
 _POWER = """## The table of `power`
 
-`pyro_ksd.power(model, fault, n)` gives a pandas table, not groups: one row for each view and a last one, `overall`. Its columns
-have two levels, first the names below, then the sample size `n`.
+`pyro_ksd.power(model, fault, n)` gives a pandas table, not groups: one row for each view and a last one, `overall`. Its
+columns have two levels, first the names below, then the sample size `n`.
 """
 
 
@@ -64,7 +63,7 @@ def page() -> str:
             rows = (
                 [f"`{key}`", own.type, _values(own), _when(own), own.meaning] for key, own in group.attributes.items()
             )
-            parts.append(_table(["attribute", "type", "values", "there", "meaning"], rows))
+            parts.append(_table(["attribute", "type", "values", "in results", "meaning"], rows))
     attributes = ([f"`{key}`", meaning] for key, meaning in POWER_ATTRIBUTES.items())
     parts += [_POWER, _variables(POWER.items()), _table(["in `table.attrs`", "meaning"], attributes)]
     return "\n".join(parts)
@@ -79,7 +78,7 @@ def _variables(variables: Iterable[tuple[str, Variable]]) -> str:
         [f"`{name}`", _code(own.dims) or "none", own.type, _values(own), _when(own), own.meaning]
         for name, own in variables
     )
-    return _table(["variable", "dimensions", "type", "values", "there", "meaning"], rows)
+    return _table(["variable", "dimensions", "type", "values", "in results", "meaning"], rows)
 
 
 def _values(own: Variable | Attribute) -> str:
@@ -95,8 +94,8 @@ def _values(own: Variable | Attribute) -> str:
 def _when(own: Variable | Attribute) -> str:
     """In which results it is."""
     if own.required_in is None:
-        return "always"
-    return ", ".join(own.required_in) or "sometimes"
+        return "every one"
+    return ", ".join(own.required_in) or "some"
 
 
 def _code(names: Iterable[str]) -> str:

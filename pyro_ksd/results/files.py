@@ -64,7 +64,7 @@ def _engine(file: Path) -> str:
     if file.is_dir():
         if not any((file / name).is_file() for name in ("zarr.json", ".zgroup")):
             raise ValueError(
-                f"{file.name}: expected a netCDF file or a folder of zarr, found another folder; pass the path of a file"
+                f"{file.name}: expected a netCDF file or a folder of zarr, found another folder; pass the path of one"
             )
         if find_spec("zarr") is None:
             raise ValueError(
