@@ -44,10 +44,11 @@ def dataset(check: Any, group: str, *variables: str, name: str = "check") -> xr.
             f"{_SOURCES.get(group, 'ksd_check')} gave"
         )
     own = group_of(check, group)
-    missing = [each for each in variables if each not in own.variables]
-    if group in GROUPS:
-        missing += [each for each in _needed(GROUPS[group].variables) if each not in own.variables]
-        missing += [each for each in _needed(GROUPS[group].attributes) if each not in own.attrs]
+    stated = GROUPS.get(group)
+    needed = [] if stated is None else _needed(stated.variables)
+    missing = [each for each in (*needed, *variables) if each not in own.variables]
+    if stated is not None:
+        missing += [each for each in _needed(stated.attributes) if each not in own.attrs]
     if missing:
         raise ValueError(
             f"expected a {name} with {missing} in the group {group!r}, found {sorted(map(str, own.variables))}; give "

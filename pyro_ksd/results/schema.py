@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 SCHEMA_VERSION = 1
@@ -118,6 +118,7 @@ _KIND = Attribute(
     "where the null draws came from",
     choices=("parametric", "wild", "refit", "posterior predictive"),
 )
+_SAME_KIND = replace(_KIND, required_in=())
 _PER_VIEW = ("chain", "draw", "view")
 _OF_MODEL = ("model", "view")
 _OF_PAIR = ("model", "model_bis", "view")
@@ -228,7 +229,7 @@ GROUPS: Mapping[str, Group] = {
             ),
         },
         _DRAWS | _VIEW,
-        {"kind": _KIND},
+        {"kind": _SAME_KIND},
         required_in=_TESTS,
     ),
     "ksd_ngram": Group(
@@ -312,7 +313,7 @@ GROUPS: Mapping[str, Group] = {
             "difference": Variable(_PER_VIEW, "float", "the first minus the second"),
         },
         _DRAWS | _VIEW,
-        {"kind": _KIND},
+        {"kind": _SAME_KIND},
         required_in=("posterior predictive",),
     ),
     "ksd_length": Group(
