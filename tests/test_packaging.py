@@ -28,7 +28,8 @@ def sources(folder: Path) -> set[str]:
         if LEFT_OUT.fullmatch(entry.name) or entry.name in ADDED:
             continue
         files = [entry] if entry.is_file() else [*entry.rglob("*"), *(entry / "tutorials").glob("*")]
-        names |= {str(file.relative_to(folder)) for file in files if file.is_file() and file.suffix != ".pyc"}
+        own = [file for file in files if "__pycache__" not in file.parts and file.is_file()]
+        names |= {str(file.relative_to(folder)) for file in own}
     return names
 
 
