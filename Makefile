@@ -110,6 +110,8 @@ $(NEWER_INSTALLED): pyproject.toml constraints.txt | $(INSTALLED)
 	touch $@
 
 $(LOWEST_INSTALLED): pyproject.toml constraints-lowest.txt
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || \
+		{ echo "Python 3.11 is needed; choose it with make PYTHON=python3.11 test-lowest"; exit 1; }
 	$(PYTHON) -m venv .venv-lowest
 	PIP_CONSTRAINT="$(CURDIR)/constraints-lowest.txt" $(LOWEST_BIN)/python -m pip install --quiet --no-compile \
 		--editable ".[test]"
