@@ -1,5 +1,8 @@
 # make demo        checks a built-in example: table on the terminal, picture and netCDF file in demo/
-# make test        every check: lint, types, tests and doctests; results under ArviZ 1.x as well; the site, quickly
+# make test        every check: lint, types, tests and doctests; results under ArviZ 1.x as well, and what depends on
+#                  other packages most with their lowest versions; the site, quickly
+# make test-lowest what depends on other packages most, with the lowest versions that pyproject.toml declares
+#                  (all tests: make test-lowest LOWEST_TESTS="tests pyro_ksd")
 # make coverage    the tests and doctests again, with the lines that none of them reaches
 # make test-slow   the statistical tests with many runs, about half an hour
 # make benchmark   speed of the engine and of Pyro programs
@@ -19,6 +22,11 @@ NEWER = $(shell for version in 3.12 3.13; do PYENV_VERSION=$$version python$$ver
 NEWER_BIN := .venv-arviz1/bin
 NEWER_INSTALLED := .venv-arviz1/installed
 
+# The lowest versions that pyproject.toml declares, on the lowest Python.
+LOWEST_BIN := .venv-lowest/bin
+LOWEST_INSTALLED := .venv-lowest/installed
+LOWEST_TESTS := $(addprefix tests/,checks edits models/programs plots results sequences)
+
 # Where the site goes.
 BUILD := build
 
@@ -29,7 +37,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: demo test coverage test-arviz1 test-docs test-slow benchmark tutorials docs clean
+.PHONY: demo test coverage test-arviz1 test-lowest test-docs test-slow benchmark tutorials docs clean
 
 demo: $(PACKAGE)
 	$(BIN)/python -m pyro_ksd.demo
@@ -46,6 +54,11 @@ test: $(INSTALLED)
 	else \
 		$(MAKE) --no-print-directory test-arviz1; \
 	fi
+	@if $(BIN)/python -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))"; then \
+		$(MAKE) --no-print-directory test-lowest; \
+	else \
+		echo "The tests with the lowest versions were left out: they need Python 3.11"; \
+	fi
 	$(MAKE) --no-print-directory test-docs
 
 coverage: $(INSTALLED)
@@ -54,6 +67,9 @@ coverage: $(INSTALLED)
 test-arviz1: $(INSTALLED) $(NEWER_INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pyro_ksd.demo --output build/demo > /dev/null
 	PYRO_KSD_SAVED_CHECK=build/demo/check.nc $(NEWER_BIN)/python -m pytest $(PARALLEL) tests/plots tests/results
+
+test-lowest: $(LOWEST_INSTALLED)
+	OMP_NUM_THREADS=1 $(LOWEST_BIN)/python -m pytest $(PARALLEL) $(LOWEST_TESTS)
 
 test-docs:
 	PYRO_KSD_QUICK=1 $(MAKE) --no-print-directory docs BUILD=build/quick
@@ -93,5 +109,13 @@ $(NEWER_INSTALLED): pyproject.toml constraints.txt | $(INSTALLED)
 		--no-deps --editable .
 	touch $@
 
+$(LOWEST_INSTALLED): pyproject.toml constraints-lowest.txt
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || \
+		{ echo "Python 3.11 is needed; choose it with make PYTHON=python3.11 test-lowest"; exit 1; }
+	$(PYTHON) -m venv .venv-lowest
+	PIP_CONSTRAINT="$(CURDIR)/constraints-lowest.txt" $(LOWEST_BIN)/python -m pip install --quiet --no-compile \
+		--editable ".[test]"
+	touch $@
+
 clean:
-	rm -rf .venv .venv-arviz1 demo build *.egg-info
+	rm -rf .venv .venv-arviz1 .venv-lowest demo build *.egg-info

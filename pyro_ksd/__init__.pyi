@@ -34,6 +34,7 @@ from .plots import plot_views as plot_views
 from .results import compare_table as compare_table
 from .results import extend as extend
 from .results import from_pyro as from_pyro
+from .results import load as load
 from .results import summary as summary
 from .results import to_inference_data as to_inference_data
 from .results import verdict as verdict

@@ -30,12 +30,11 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def computed_check() -> xr.DataTree:
     """A check of a model: the one saved in the file that ``PYRO_KSD_SAVED_CHECK`` names, else a new one."""
-    import xarray as xr
-
     file = os.environ.get("PYRO_KSD_SAVED_CHECK")
     if file:
-        with xr.open_datatree(file) as saved:
-            return saved.load()
+        from pyro_ksd import load
+
+        return load(file)
     torch = pytest.importorskip("torch", reason="no saved check is given, and without torch none can be computed")
     from example_models import walk
 
@@ -54,3 +53,10 @@ def check(request: pytest.FixtureRequest) -> xr.DataTree:
         return made_up_check(["a", "b", "ß"], impossible=2)
     found: xr.DataTree = request.getfixturevalue("computed_check")
     return found
+
+
+@pytest.fixture
+def terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> pytest.CaptureFixture[str]:
+    """What is printed where progress bars are shown."""
+    monkeypatch.setattr("pyro_ksd.common.progress._is_seen", lambda: True)
+    return capsys

@@ -97,6 +97,7 @@ def test_packages_stay_where_they_belong() -> None:
     assert {name.split(".")[0] for name in users["matplotlib"]} == {"plots", "demo"}
     assert users["pandas"] == {"results.check_table", "results.power_table"}
     assert users["arviz"] == {"results.containers"}
+    assert users["tqdm"] == {"common.progress"}
 
 
 def test_the_engine_does_not_load_pyro() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pyro
 import pytest
 
-from docs import diagram
+from docs import diagram, schema_page
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
@@ -62,6 +62,10 @@ def test_the_diagram_shows_the_modules_of_the_package() -> None:
     described = re.search(r"<dc:description>(.+?)</dc:description>", diagram.PICTURE.read_text())
     assert described is not None
     assert described.group(1) == diagram.described(), "draw it again: python docs/diagram.py"
+
+
+def test_the_page_on_the_schema_is_that_of_the_code() -> None:
+    assert schema_page.PAGE.read_text() == schema_page.page(), "write it again: python docs/schema_page.py"
 
 
 def test_the_diagram_has_the_order_of_the_tree() -> None:

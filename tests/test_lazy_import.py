@@ -36,9 +36,9 @@ def test_import_loads_nothing_heavy() -> None:
 
 
 def test_reading_and_drawing_work_without_torch() -> None:
-    names = ["summary", "verdict", "extend", "to_inference_data"]
+    names = ["load", "summary", "verdict", "extend", "to_inference_data"]
     names += [name for name in pyro_ksd.__all__ if name.startswith("plot_")]
-    assert len(names) == 13
+    assert len(names) == 14
     modules = "pyro_ksd.plots, pyro_ksd.results.containers, pyro_ksd.results.check_table"
     code = f"import {modules}\nfrom pyro_ksd import {', '.join(names)}\n"
     assert run(f"{WITHOUT_TORCH}\n{code}\nprint('done')") == "done"

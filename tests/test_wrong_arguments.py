@@ -37,6 +37,7 @@ from pyro_ksd import (
     ksd_check,
     ksd_compare,
     likelihood_ratio_check,
+    load,
     mmd_check,
     plot_check,
     plot_compare,
@@ -955,6 +956,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
             "settings": [None, 3, ["seed"]],
         },
     ),
+    "load": (load, {"path": [None, 3, CHECK, "", "none.nc", b"check.nc", ["check.nc"]]}),
     "summary": (summary, {"check": CHECKS}),
     "verdict": (verdict, {"check": CHECKS}),
     "compare_table": (

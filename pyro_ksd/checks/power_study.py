@@ -20,12 +20,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
-from tqdm.auto import tqdm
 
 from pyro_ksd.checks.check_setup import model_and_views
 from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.checks.views_argument import is_read_off_data
 from pyro_ksd.common.option_checks import check_function, check_number, found
+from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.random_numbers import drawn_seed, seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, GoodnessOfFit, goodness_of_fit
@@ -124,7 +124,7 @@ def power(
         asked: Bootstrap = "wild" if bootstrap == "auto" and is_read_off_data(first) else bootstrap
         checks = _Checks(setup.model, setup.views, asked, num_bootstrap, level, generator, progress)
         counts: Counter[str] = Counter()
-        for run in tqdm(range(runs), desc=f"checks of {size:,}", unit="check", disable=not progress):
+        for run in progress_bar(range(runs), desc=f"checks of {size:,}", unit="check", show=progress):
             counts.update(checks.seeing(first if run == 0 else source(size, generator)))
         seen.append(counts)
         kinds[size] = checks.usual_kind

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -61,7 +62,7 @@ def is_connected(neighborhood: Neighborhood, space: Sequences) -> bool:
     edits = neighborhood.edits(space)
     targets = [index.get(tuple(sequence), -1) for sequence in edits.apply(space).to_lists()]
     inside = [(row, target) for row, target in zip(edits.owner.tolist(), targets, strict=True) if target >= 0]
-    rows = [row for row, _ in inside]
-    columns = [column for _, column in inside]
-    graph = coo_array(([True] * len(inside), (rows, columns)), shape=(len(space), len(space)))
+    # Of wider integers, SciPy 1.11 finds any number of components.
+    rows, columns = np.array(inside, dtype=np.int32).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(inside), dtype=bool), (rows, columns)), shape=(len(space), len(space)))
     return int(connected_components(graph, directed=True, connection="strong", return_labels=False)) == 1

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_number
+from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
@@ -136,7 +136,7 @@ def localize_views(
     parts: dict[View, list[_Places]] = {view: [] for view in views}
     pairs = list(zip(views, matrices, strict=True))
     total = sum(len(edits[around].sequences) for around in neighborhoods)
-    with tqdm(total=total, desc="localization", unit="step", disable=not progress) as bar:
+    with progress_bar(total=total, desc="localization", unit="step", show=progress) as bar:
         for around in neighborhoods:
             kept = edits[around]
             own = [(view, matrix) for view, matrix in pairs if view.operator.neighborhood is around]

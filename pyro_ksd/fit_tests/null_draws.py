@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES, REPLICATES
 from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
+from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.random_numbers import check_generator
 from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weighted_u_statistics
@@ -112,7 +112,7 @@ def wild_bootstrap(
     reported = [_reported_features(view, matrix) for view, matrix in zip(views, matrices, strict=True)]
     spreads = [None if matrix is None else scores(matrix)[1] for matrix in reported]
     unseen = [None] * len(views) if missing is None else missing
-    with tqdm(total=num_draws, desc="wild bootstrap", unit="draw", disable=not progress) as bar:
+    with progress_bar(total=num_draws, desc="wild bootstrap", unit="draw", show=progress) as bar:
         for begin in range(0, num_draws, rows):
             drawn = weights(min(rows, num_draws - begin), size, generator)
             statistic = [
@@ -174,7 +174,7 @@ def parametric_bootstrap(
     model = required_model(model)
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
     draws = []
-    with tqdm(total=num_draws, desc="parametric bootstrap", unit="draw", disable=not progress) as bar:
+    with progress_bar(total=num_draws, desc="parametric bootstrap", unit="draw", show=progress) as bar:
         for begin in range(0, num_draws, REPLICATES):
             together = min(REPLICATES, num_draws - begin)
             replicates = draw_data_sets(model, together, size, covariates, generator)
@@ -216,7 +216,7 @@ def refitted_bootstrap(
     check_function("refit", refit, "sequences")
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
     draws = []
-    for _ in tqdm(range(num_draws), desc="refitted bootstrap", unit="draw", disable=not progress):
+    for _ in progress_bar(range(num_draws), desc="refitted bootstrap", unit="draw", show=progress):
         replicate = draw_data_sets(model, 1, size, covariates, generator)
         draws.append(null_statistics(_refitted(refit, replicate), replicate, size, views, max_bytes))
     return NullDraws.cat(draws)

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
 from pyro_ksd.common.option_checks import check_flag, check_number, check_seed, found
+from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.edits.neighborhoods import Neighborhood
@@ -107,7 +107,7 @@ def posterior_predictive(
     kept: list[tuple[dict[Neighborhood, KeptEdits], list[SteinMatrix]]] = []
     rates: list[Mapping[Operator, Tensor]] = []
     edits = max(int(edit_bounds(view.operator.neighborhood, sequences).sum()) for view in views)
-    with tqdm(desc="posterior draws", unit="draw", total=len(models), disable=not progress) as bar:
+    with progress_bar(desc="posterior draws", unit="draw", total=len(models), show=progress) as bar:
         for part in models.parts(max(1, WEIGHTED_PAIRS // max(1, edits))):
             _check_possible(part, sequences)
             assembly = assemble(part.batch, sequences, views, max_bytes, keep=True)
@@ -128,7 +128,7 @@ def posterior_predictive(
     compared = perf_counter()
     by_draw = [
         localize_views(own, views, [matrices[index] for index in shown], null.extreme, max_bytes)
-        for own, matrices in tqdm(kept, desc="localization", unit="draw", disable=not progress)
+        for own, matrices in progress_bar(kept, desc="localization", unit="draw", show=progress)
     ]
     places = [mean_localization(of_view) for of_view in zip(*by_draw, strict=True)]
     return PosteriorPredictive(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import xarray as xr
 
 from pyro_ksd.common.option_checks import found
+from pyro_ksd.results.schema import GROUPS, SCHEMA_VERSION, Attribute, Variable, is_required
 
 _SOURCES = {
     "ksd_ppc": "ksd_check(..., posterior=...)",
@@ -19,17 +21,6 @@ _SOURCES = {
     "posterior": "from_pyro, or an inference,",
 }
 """What gives a group, where it is not ``ksd_check``."""
-
-_VARIABLES = {
-    "ksd": ["statistic", "p_value", "p_value_overall", "meaning"],
-    "ksd_null": ["ksd"],
-    "ksd_ngram": ["view_name", "label", "mean", "z", "p_value", "symbol"],
-    "ksd_compare": ["statistic", "standard_error", "rank", "difference", "difference_error", "z", "p_value"],
-    "observed_data": ["token", "length"],
-}
-"""What a group of a check must have to be read."""
-
-_ATTRIBUTES = {"ksd": ["kind", "level", "num_bootstrap"], "ksd_compare": ["level", "num_sequences"]}
 
 
 def has_group(container: Any, group: str, name: str = "check") -> bool:
@@ -52,9 +43,12 @@ def dataset(check: Any, group: str, *variables: str, name: str = "check") -> xr.
             f"expected a {name} with the group {group!r}, found {groups_of(check)}; give what "
             f"{_SOURCES.get(group, 'ksd_check')} gave"
         )
-    own = _group(check, group)
-    missing = [each for each in (*_VARIABLES.get(group, []), *variables) if each not in own.variables]
-    missing += [each for each in _ATTRIBUTES.get(group, []) if each not in own.attrs]
+    own = group_of(check, group)
+    stated = GROUPS.get(group)
+    needed = [] if stated is None else _needed(stated.variables)
+    missing = [each for each in (*needed, *variables) if each not in own.variables]
+    if stated is not None:
+        missing += [each for each in _needed(stated.attributes) if each not in own.attrs]
     if missing:
         raise ValueError(
             f"expected a {name} with {missing} in the group {group!r}, found {sorted(map(str, own.variables))}; give "
@@ -63,7 +57,12 @@ def dataset(check: Any, group: str, *variables: str, name: str = "check") -> xr.
     return own
 
 
-def _group(container: Any, group: str) -> xr.Dataset:
+def _needed(entries: Mapping[str, Variable] | Mapping[str, Attribute]) -> list[str]:
+    """What a group has in every result."""
+    return [name for name, own in entries.items() if is_required(own, [])]
+
+
+def group_of(container: Any, group: str) -> xr.Dataset:
     """A group that is there, whatever it has."""
     own = container[group]
     return _with_plain_strings(own.to_dataset() if isinstance(own, xr.DataTree) else own)
@@ -121,15 +120,21 @@ def extend(container: Any, check: Any) -> Any:
         if _family(group) in added.values():
             del tree[group]
     for group in added:
-        tree[group] = xr.DataTree(_group(check, group))
+        tree[group] = xr.DataTree(group_of(check, group))
     if has_group(check, "observed_data"):
-        observed = _group(check, "observed_data")
+        observed = group_of(check, "observed_data")
         if has_group(container, "observed_data"):
-            own = _group(container, "observed_data")
+            own = group_of(container, "observed_data")
             earlier = any(map(_family, groups_of(container)))
             observed = _joined(_without(own, observed) if earlier else own, observed)
         tree["observed_data"] = xr.DataTree(observed)
+    tree.attrs |= schema_stamp()
     return tree if is_tree else to_inference_data(tree)
+
+
+def schema_stamp() -> dict[str, int]:
+    """The attribute at the root of a container that says which schema its groups have."""
+    return {"schema_version": SCHEMA_VERSION}
 
 
 def provenance() -> dict[str, str]:
@@ -164,7 +169,7 @@ def groups_of(container: Any, name: str = "check") -> list[str]:
         return list(container.groups())
     raise ValueError(
         f"{name}: expected an xarray.DataTree or an arviz.InferenceData, found {found(container)}; "
-        "open a file with xarray.open_datatree(path)"
+        "read a file with pyro_ksd.load(path)"
     )
 
 

@@ -9,10 +9,10 @@ from time import perf_counter
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.progress import ProgressBar, progress_bar
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits, ScoredEdits, WeightedEdits, chunk_rows, edit_bounds
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
@@ -112,10 +112,10 @@ def assemble(
     operators = list(dict.fromkeys(view.operator for view in views))
     neighborhoods = list(dict.fromkeys(operator.neighborhood for operator in operators))
     passes = []
-    with tqdm(
-        total=len(neighborhoods) * len(sequences), desc="Stein features", unit="step", disable=not progress
+    with progress_bar(
+        total=len(neighborhoods) * len(sequences), desc="Stein features", unit="step", show=progress
     ) as bar:
-        if progress:
+        if not bar.disable:
             edits = sum(int(edit_bounds(around, sequences).sum()) for around in neighborhoods)
             bar.set_postfix_str(f"up to {edits:,} edits")
         for around in neighborhoods:
@@ -148,7 +148,7 @@ def _one_pass(
     views: Sequence[View],
     max_bytes: int,
     keep: bool,
-    bar: tqdm,
+    bar: ProgressBar,
 ) -> _Pass:
     operators = list(dict.fromkeys(view.operator for view in views))
     by_features = [view for view in views if view.kernel.has_features]

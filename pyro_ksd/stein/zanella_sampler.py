@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import EDITS
 from pyro_ksd.common.option_checks import check_flag, check_number, check_positive, check_seed
+from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood, zs
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
@@ -146,7 +146,7 @@ def zanella_sample(
     grid = torch.linspace(time / 2, time, _RECORDS, dtype=torch.double)
     recorded = log_joint[:, None].repeat(1, _RECORDS)
     lengths = states.lengths[:, None].repeat(1, _RECORDS)
-    with tqdm(total=100, desc="Zanella processes", unit="%", disable=not progress) as bar:
+    with progress_bar(total=100, desc="Zanella processes", unit="%", show=progress) as bar:
         while len(active):
             active, hold, log_ratio, moved = _next_jumps(model, around, rate, states, active, generator)
             clock[active] += hold

@@ -116,11 +116,11 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
     assert message in str(error.value)
 
 
-def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_unless_switched_off(terminal: pytest.CaptureFixture[str]) -> None:
     ksd_check(walk(), DATA, num_bootstrap=2)
-    assert "parametric bootstrap: 100%" in capsys.readouterr().err
+    assert "parametric bootstrap: 100%" in terminal.readouterr().err
     ksd_check(walk(), DATA, num_bootstrap=2, progress=False)
-    assert capsys.readouterr().err == ""
+    assert terminal.readouterr().err == ""
 
 
 # How often the model is asked

@@ -301,11 +301,11 @@ def test_a_model_that_knows_the_data_by_heart_is_named() -> None:
         ksd_compare({"by heart": ByHeart(), "walk": Unsampled(walk(hold=0.3))}, data, progress=False)
 
 
-def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_unless_switched_off(terminal: pytest.CaptureFixture[str]) -> None:
     ksd_compare(WALKS, DATA)
-    assert capsys.readouterr().err.count("Stein features: 100%") >= 3
+    assert terminal.readouterr().err.count("Stein features: 100%") >= 3
     compare(WALKS, DATA)
-    assert capsys.readouterr().err == ""
+    assert terminal.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -104,15 +104,15 @@ def largest_z(matrix: SteinMatrix) -> float:
     return float((total / spread)[spread > 0].abs().max()) if (spread > 0).any() else 0.0
 
 
-def test_progress_can_be_seen_and_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[str]) -> None:
     model, matrix = walk(), FeatureMatrix(torch.eye(3, dtype=torch.double))
     wild_bootstrap([matrix], [NGRAMS], 5, seeded())
     parametric_bootstrap(model, 3, default_views()[:1], 2, seeded())
-    assert capsys.readouterr().err == ""
+    assert terminal.readouterr().err == ""
     wild_bootstrap([matrix], [NGRAMS], 5, seeded(), progress=True)
-    assert "wild bootstrap: 100%" in capsys.readouterr().err
+    assert "wild bootstrap: 100%" in terminal.readouterr().err
     parametric_bootstrap(model, 3, default_views()[:1], 2, seeded(), progress=True)
-    assert "parametric bootstrap: 100%" in capsys.readouterr().err
+    assert "parametric bootstrap: 100%" in terminal.readouterr().err
 
 
 def test_one_sequence_is_too_few() -> None:

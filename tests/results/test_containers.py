@@ -83,11 +83,12 @@ def test_warmup_nested_groups_and_attributes_stay() -> None:
     tree.attrs["title"] = "mine"
     if OLD:
         extended = extend(az.from_datatree(tree), made_up_check())
-        assert extended.attrs == {"title": "mine"}
+        assert extended.attrs == {"title": "mine", "schema_version": 1}
         xr.testing.assert_identical(extended.warmup_posterior, POSTERIOR)
     tree["posterior/inner"] = POSTERIOR
     extended = extend(tree, made_up_check())
-    assert extended.attrs == {"title": "mine"}
+    assert extended.attrs == {"title": "mine", "schema_version": 1}
+    assert tree.attrs == {"title": "mine"}
     xr.testing.assert_identical(extended["posterior/inner"].to_dataset(), POSTERIOR)
 
 
@@ -171,7 +172,7 @@ def test_provenance() -> None:
 def test_what_a_group_lacks_is_named() -> None:
     check = made_up_check()
     hollow = container(ksd=check["ksd"].to_dataset().drop_vars("p_value").drop_attrs())
-    message = "expected a check with ['p_value', 'gram_', 'kind', 'level', 'num_bootstrap'] in the group 'ksd', found ["
+    message = "expected a check with ['p_value', 'gram_', 'kind', 'num_bootstrap', 'level'] in the group 'ksd', found ["
     with pytest.raises(ValueError, match=re.escape(message)):
         dataset(hollow, "ksd", "gram_")
     with pytest.raises(ValueError, match=r"expected a comparison with the group 'ksd_compare', .* ksd_compare gave"):

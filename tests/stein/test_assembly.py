@@ -161,11 +161,11 @@ def test_impossible_sequences_are_refused() -> None:
         stein_matrices(walk(), Sequences.of([[0], []], 5), default_views())
 
 
-def test_progress_can_be_seen(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_can_be_seen(terminal: pytest.CaptureFixture[str]) -> None:
     assemble(walk(), walks(), default_views())
-    assert capsys.readouterr().err == ""
+    assert terminal.readouterr().err == ""
     assemble(walk(), walks(), default_views(), progress=True)
-    shown = capsys.readouterr().err
+    shown = terminal.readouterr().err
     assert "Stein features: 100%" in shown
     views = default_views()
     around = {view.operator.neighborhood for view in views}

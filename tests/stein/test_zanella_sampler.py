@@ -196,11 +196,11 @@ def test_a_generator_moves_on() -> None:
     assert run(seed=generator).sequences.to_lists() != run(seed=generator).sequences.to_lists()
 
 
-def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_bar(terminal: pytest.CaptureFixture[str]) -> None:
     run(5)
-    assert capsys.readouterr().err == ""
+    assert terminal.readouterr().err == ""
     run(5, progress=True)
-    assert "Zanella processes: 100%" in capsys.readouterr().err
+    assert "Zanella processes: 100%" in terminal.readouterr().err
 
 
 def test_parametric_bootstrap_of_a_model_without_a_sampler() -> None:

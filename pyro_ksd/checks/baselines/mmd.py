@@ -9,12 +9,12 @@ from typing import Any
 import torch
 import xarray as xr
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from pyro_ksd.checks.baselines.sampling import drawn_for, null_draws, sampleable
 from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES
 from pyro_ksd.common.option_checks import check_instance, check_mapping, check_number
+from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import SMALL_SAMPLE, Bootstrap
 from pyro_ksd.fit_tests.combination import harmonic_p
@@ -182,7 +182,7 @@ def _wild_draws(matrices: list[SteinMatrix], num_draws: int, generator: torch.Ge
     size = len(matrices[0])
     rows = max(1, ENTRIES // size)
     draws = []
-    with tqdm(total=num_draws, desc="wild bootstrap", unit="draw", disable=not progress) as bar:
+    with progress_bar(total=num_draws, desc="wild bootstrap", unit="draw", show=progress) as bar:
         for begin in range(0, num_draws, rows):
             signs = rademacher(min(rows, num_draws - begin), size, generator)
             draws.append(torch.stack([weighted_u_statistics(matrix, signs) for matrix in matrices], 1))

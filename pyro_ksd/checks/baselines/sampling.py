@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.common.chunk_sizes import REPLICATES
+from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.fit_tests.statistics import check_sample_size
 from pyro_ksd.models.base import SequenceModel, check_alphabet_size, draw_data_sets
 from pyro_ksd.models.conversion import as_model
@@ -60,7 +60,7 @@ def null_draws(statistics: Callable[[int], Tensor], num_draws: int, progress: bo
     :param statistics: takes a number of data sets, draws them and gives their statistics, ``[G, V]``.
     """
     draws = []
-    with tqdm(total=num_draws, desc="parametric bootstrap", unit="draw", disable=not progress) as bar:
+    with progress_bar(total=num_draws, desc="parametric bootstrap", unit="draw", show=progress) as bar:
         for begin in range(0, num_draws, REPLICATES):
             draws.append(statistics(min(REPLICATES, num_draws - begin)))
             bar.update(len(draws[-1]))

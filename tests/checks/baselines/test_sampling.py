@@ -59,12 +59,12 @@ def test_programs_samplers_and_constraints(check: Any) -> None:
         check(long, Sequences.of([[0, 1], [0]], 5), **options)
 
 
-def test_progress_can_be_seen(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_can_be_seen(terminal: pytest.CaptureFixture[str]) -> None:
     for kind in ("parametric", "wild"):
         mmd_check(walk(), walks(), num_bootstrap=2, bootstrap=kind)  # type: ignore[arg-type]
-        assert f"{kind} bootstrap: 100%" in capsys.readouterr().err
+        assert f"{kind} bootstrap: 100%" in terminal.readouterr().err
     likelihood_ratio_check(walk(), walks(), num_bootstrap=2)
-    assert "parametric bootstrap: 100%" in capsys.readouterr().err
+    assert "parametric bootstrap: 100%" in terminal.readouterr().err
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of results: which groups, variables and attributes they have, of which type, shape and range.
+
+``GROUPS`` and ``POWER`` are the one place where this is stated. Files are validated against it, tests compare it with
+what the calls return, and ``python docs/schema_page.py`` writes it out as a page.
+
+A new variable or group that older readers can ignore gets an entry here and leaves the version as it is; if older files
+lack it, its ``required_in`` is ``()``. Whatever changes the meaning of something that exists, or removes it, raises
+:data:`SCHEMA_VERSION`; then :func:`pyro_ksd.load` has to go on reading the files of all earlier versions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+SCHEMA_VERSION = 1
+"""Kept in the attribute ``schema_version`` at the root of a result."""
+
+Result = Literal["check", "posterior predictive", "mmd", "likelihood ratio", "comparison"]
+Type = Literal["float", "integer", "boolean", "string"]
+
+SOURCES: Mapping[Result, str] = {
+    "check": "ksd_check(model, data)",
+    "posterior predictive": "ksd_check(model, data, posterior=...)",
+    "mmd": "mmd_check(model, data)",
+    "likelihood ratio": "likelihood_ratio_check(model, data)",
+    "comparison": "ksd_compare(models, data)",
+}
+"""What gives a kind of result."""
+
+_CHECKS: tuple[Result, ...] = ("check", "posterior predictive")
+_TESTS: tuple[Result, ...] = (*_CHECKS, "mmd", "likelihood ratio")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An array of a group, or a coordinate.
+
+    :ivar dims: the names of its dimensions, in this order.
+    :ivar type: of its values.
+    :ivar meaning: in words.
+    :ivar least: the smallest value; without it, any finite one.
+    :ivar most: the largest value; without it, any finite one.
+    :ivar unknown: whether NaN may stand for what is not known.
+    :ivar required_in: the results that always have it; ``None`` if it is there wherever its group is.
+    """
+
+    dims: tuple[str, ...]
+    type: Type
+    meaning: str
+    least: float | None = None
+    most: float | None = None
+    unknown: bool = False
+    required_in: tuple[Result, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a group.
+
+    :ivar type: of its value.
+    :ivar meaning: in words.
+    :ivar least: the smallest value.
+    :ivar most: the largest value.
+    :ivar choices: all values that it can have; none are listed if it can have any.
+    :ivar required_in: as for a :class:`Variable`.
+    """
+
+    type: Type
+    meaning: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    required_in: tuple[Result, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of a result.
+
+    :ivar meaning: in words.
+    :ivar variables: by name.
+    :ivar coordinates: by name.
+    :ivar attributes: by name, besides those that say when and by what the group was made.
+    :ivar required_in: the results that always have it.
+    """
+
+    meaning: str
+    variables: Mapping[str, Variable]
+    coordinates: Mapping[str, Variable]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    required_in: tuple[Result, ...] = ()
+
+
+def _labels(dim: str, type_: Type, meaning: str, **options: tuple[Result, ...]) -> dict[str, Variable]:
+    """The coordinate along a dimension."""
+    least = 0 if type_ == "integer" else None
+    return {dim: Variable((dim,), type_, meaning, least=least, required_in=options.get("required_in"))}
+
+
+def _ends(name: str) -> dict[str, Variable]:
+    """The ends of the 95 % interval of a number of the features."""
+    low = Variable(
+        ("ngram",),
+        "float",
+        f"the lower end of the 95 % interval of `{name}`",
+        least=0,
+        most=math.inf,
+        unknown=True,
+        required_in=(),
+    )
+    return {f"{name}_low": low, f"{name}_high": replace(low, meaning="the upper end")}
+
+
+_VIEW = _labels("view", "string", "the names of the views")
+_DRAWS = _labels("chain", "integer", "chains, for ArviZ") | _labels("draw", "integer", "draws of a chain")
+_ROWS = _labels("sequence", "integer", "rows of the data")
+_SEQUENCES = {
+    "token": Variable(
+        ("sequence", "position"),
+        "integer",
+        "codes of the symbols, -1 after the end; the attribute `alphabet` is the JSON list of the symbols",
+        least=-1,
+    ),
+    "length": Variable(("sequence",), "integer", "the number of symbols", least=0),
+}
+_KIND = Attribute(
+    "string",
+    "where the null draws came from",
+    choices=("parametric", "wild", "refit", "posterior predictive"),
+)
+_SAME_KIND = replace(_KIND, required_in=())
+_PER_VIEW = ("chain", "draw", "view")
+_OF_MODEL = ("model", "view")
+_OF_PAIR = ("model", "model_bis", "view")
+
+GROUPS: Mapping[str, Group] = {
+    "ksd": Group(
+        "the test of each view and of all views together",
+        {
+            "statistic": Variable(("view",), "float", "the test statistic; of a posterior, the mean over its draws"),
+            "p_value": Variable(("view",), "float", "the p-value of the view alone", least=0, most=1),
+            "p_value_overall": Variable(
+                (),
+                "float",
+                "the p-value of all views together; 0 if the model gives probability 0 to some sequences",
+                least=0,
+                most=1,
+            ),
+            "p_value_possible": Variable(
+                (),
+                "float",
+                "if the model gives probability 0 to some sequences: the p-value of all views together for the others",
+                least=0,
+                most=1,
+                required_in=(),
+            ),
+            "meaning": Variable(("view",), "string", "what the view looks at"),
+            "feature_kind": Variable(
+                ("view",), "string", "what the features of the view are, empty if it has none", required_in=_CHECKS
+            ),
+            "weight": Variable(("view",), "float", "how much the view counts", least=0, required_in=_CHECKS),
+            "contribution": Variable(
+                ("view", "sequence"), "float", "the share of each sequence in the statistic", required_in=_CHECKS
+            ),
+            "attribution": Variable(
+                ("view", "sequence", "position"),
+                "float",
+                "the share of each position in the statistic, NaN after the end of the sequence",
+                unknown=True,
+                required_in=_CHECKS,
+            ),
+            "foreign_share": Variable(
+                ("view",),
+                "float",
+                "a lower bound of the share of sequences that are not the model's",
+                least=0,
+                most=1,
+                required_in=("check",),
+            ),
+            "foreign_share_overall": Variable(
+                (), "float", "the same by all views together", least=0, most=1, required_in=("check",)
+            ),
+            "tolerance_p_value": Variable(
+                ("view",),
+                "float",
+                "with `tolerance=`: the p-value of the hypothesis that this share is at most the tolerance",
+                least=0,
+                most=1,
+                required_in=(),
+            ),
+            "tolerance_p_value_overall": Variable(
+                (), "float", "the same by all views together", least=0, most=1, required_in=()
+            ),
+            "discrepancy": Variable(
+                ("view",),
+                "float",
+                "with `tolerance=`: the relative discrepancy; NaN if too few sequences say anything",
+                least=0,
+                unknown=True,
+                required_in=(),
+            ),
+            "discrepancy_upper": Variable(
+                ("view",), "float", "its upper confidence bound", least=0, most=1, unknown=True, required_in=()
+            ),
+            "gram": Variable(
+                ("view", "sequence", "sequence_bis"),
+                "float",
+                "with `gram=True`: the Stein kernel matrices",
+                required_in=(),
+            ),
+        },
+        _VIEW
+        | _labels("sequence", "integer", "rows of the data, without impossible ones", required_in=_CHECKS)
+        | _labels("position", "integer", "places in a sequence, and the one after its end", required_in=_CHECKS)
+        | _labels("sequence_bis", "integer", "with `gram=True`: the same rows again", required_in=()),
+        {
+            "kind": _KIND,
+            "kind_overall": Attribute(
+                "string",
+                "`impossible` if the model gives probability 0 to some sequences, else the same as `kind`",
+                choices=(*_KIND.choices, "impossible"),
+                required_in=(),
+            ),
+            "num_bootstrap": Attribute("integer", "the number of null draws", least=1),
+            "level": Attribute("float", "the p-value up to which the verdict rejects the model", least=0, most=1),
+            "seed": Attribute("integer", "of all random numbers", least=0, required_in=()),
+            "edits": Attribute("string", "the edits that were compared", required_in=()),
+            "tolerance": Attribute("float", "what was passed as `tolerance=`", least=0, most=1, required_in=()),
+            "test": Attribute(
+                "string",
+                "which test it is, if no kernel Stein discrepancy",
+                choices=("mmd", "likelihood ratio"),
+                required_in=("mmd", "likelihood ratio"),
+            ),
+            "num_samples": Attribute("integer", "sequences drawn from the model", least=2, required_in=("mmd",)),
+            "pseudocount": Attribute("float", "of the fitted alternative", least=0, required_in=("likelihood ratio",)),
+            "ratio_error": Attribute(
+                "float", "how far log-ratios change with other integration points", least=0, required_in=()
+            ),
+            "seconds_model": Attribute("float", "spent in the model", least=0, required_in=()),
+            "seconds_kernels": Attribute("float", "spent on Stein features", least=0, required_in=()),
+            "seconds_bootstrap": Attribute("float", "spent on null draws", least=0, required_in=()),
+            "seconds_posterior": Attribute("float", "spent on posterior draws", least=0, required_in=()),
+            "seconds_localization": Attribute("float", "spent on where the misfit sits", least=0, required_in=()),
+        },
+        required_in=_TESTS,
+    ),
+    "ksd_null": Group(
+        "what the statistics are under a true model",
+        {
+            "ksd": Variable(_PER_VIEW, "float", "null draws of the statistics; of a posterior, replicated data"),
+            "extreme": Variable(
+                _PER_VIEW,
+                "float",
+                "null draws of the largest absolute score of a feature; NaN if the view has none",
+                least=0,
+                unknown=True,
+                required_in=_CHECKS,
+            ),
+        },
+        _DRAWS | _VIEW,
+        {"kind": _SAME_KIND},
+        required_in=_TESTS,
+    ),
+    "ksd_ngram": Group(
+        "the features of all views that report them one by one",
+        {
+            "view_name": Variable(("ngram",), "string", "the view that the feature belongs to"),
+            "label": Variable(
+                ("ngram",), "string", "the feature; `^` is the start of a sequence, `$` its end, `_` any symbol"
+            ),
+            "mean": Variable(
+                ("ngram",),
+                "float",
+                "the mean Stein feature: above 0, too frequent under the model; below, too rare",
+            ),
+            "share": Variable(("ngram",), "float", "its share in the statistic"),
+            "z": Variable(("ngram",), "float", "its score"),
+            "p_value": Variable(
+                ("ngram",), "float", "its p-value, adjusted for the number of features", least=0, most=1
+            ),
+            "symbol": Variable(
+                ("ngram", "place"), "integer", "codes of the symbols of an n-gram, padded with -1", least=-1
+            ),
+            "factor": Variable(
+                ("ngram",),
+                "float",
+                "by which every occurrence must be weighted to agree with the data; NaN unless it stands out",
+                least=0,
+                most=math.inf,
+                unknown=True,
+                required_in=("check",),
+            ),
+            "factor_low": Variable(
+                ("ngram",),
+                "float",
+                "the lower end of its 95 % interval",
+                least=0,
+                most=math.inf,
+                unknown=True,
+                required_in=("check",),
+            ),
+            "factor_high": Variable(
+                ("ngram",), "float", "the upper end", least=0, most=math.inf, unknown=True, required_in=("check",)
+            ),
+            "observed": Variable(
+                ("ngram",),
+                "float",
+                "the mean number in a sequence of the data",
+                least=0,
+                unknown=True,
+                required_in=("check",),
+            ),
+            "expected": Variable(
+                ("ngram",),
+                "float",
+                "the mean number in a sequence of the model, if it was sampled",
+                least=0,
+                unknown=True,
+                required_in=("check",),
+            ),
+            "ratio": Variable(
+                ("ngram",),
+                "float",
+                "`observed` by `expected`",
+                least=0,
+                most=math.inf,
+                unknown=True,
+                required_in=(),
+            ),
+        }
+        | _ends("observed")
+        | _ends("expected")
+        | _ends("ratio"),
+        _labels("ngram", "integer", "features") | _labels("place", "integer", "places in an n-gram"),
+        required_in=_CHECKS,
+    ),
+    "ksd_factor": Group(
+        "with `tolerance=`: whether the most frequent n-grams are off by more than a factor",
+        {
+            "view_name": Variable(("ngram",), "string", "the view that counts the n-gram"),
+            "label": Variable(("ngram",), "string", "the n-gram"),
+            "factor": Variable(
+                ("ngram",),
+                "float",
+                "by which every occurrence must be weighted to agree with the data; NaN if it cannot be estimated",
+                least=0,
+                most=math.inf,
+                unknown=True,
+            ),
+            "within": Variable(("ngram",), "boolean", "whether it is demonstrably within the factor that is tolerated"),
+            "outside": Variable(("ngram",), "boolean", "whether it is demonstrably outside"),
+            "symbol": Variable(("ngram", "place"), "integer", "codes of the symbols, padded with -1", least=-1),
+        }
+        | _ends("factor"),
+        _labels("ngram", "integer", "n-grams") | _labels("place", "integer", "places in an n-gram"),
+        {"tolerance": Attribute("float", "the factor that is tolerated, and its inverse", least=1)},
+    ),
+    "ksd_edit": Group(
+        "the edits with the largest share in the statistics",
+        {
+            "view_name": Variable(("edit",), "string", "the view"),
+            "sequence_index": Variable(("edit",), "integer", "the row of the sequence in the data", least=0),
+            "position_index": Variable(("edit",), "integer", "where the edit is", least=0),
+            "operation": Variable(("edit",), "string", "the edit in words"),
+            "share": Variable(("edit",), "float", "its share in the statistic"),
+        },
+        _labels("edit", "integer", "edits"),
+        required_in=_CHECKS,
+    ),
+    "ksd_ppc": Group(
+        "the statistics for each posterior draw",
+        {
+            "realized": Variable(_PER_VIEW, "float", "of the data"),
+            "replicated": Variable(_PER_VIEW, "float", "of data that the draw's model made"),
+            "difference": Variable(_PER_VIEW, "float", "the first minus the second"),
+        },
+        _DRAWS | _VIEW,
+        {"kind": _SAME_KIND},
+        required_in=("posterior predictive",),
+    ),
+    "ksd_length": Group(
+        "the distribution of the length, if the check looked at it",
+        {
+            "observed": Variable(("length",), "float", "the share of the data of each length", least=0, most=1),
+            "expected": Variable(("length",), "float", "the probability of each length", least=0, most=1),
+        },
+        _labels("length", "integer", "lengths, from 0 on"),
+    ),
+    "ksd_draws": Group(
+        "up to 20 sequences of the model, if it can be sampled",
+        _SEQUENCES,
+        _labels("sequence", "integer", "rows") | _labels("position", "integer", "places in a sequence"),
+    ),
+    "ksd_impossible": Group(
+        "the sequences to which the model gives probability 0, if there are any",
+        {"site": Variable(("sequence",), "string", "the site that makes it impossible, or empty")},
+        _ROWS,
+    ),
+    "ksd_compare": Group(
+        "how well each model fits; the last view, `overall`, is all of them together",
+        {
+            "statistic": Variable(_OF_MODEL, "float", "the statistic of each model, the smaller the better"),
+            "standard_error": Variable(_OF_MODEL, "float", "its standard error", least=0),
+            "rank": Variable(_OF_MODEL, "integer", "1 for the best model", least=1),
+            "difference": Variable(_OF_PAIR, "float", "statistic of `model` minus that of `model_bis`"),
+            "difference_error": Variable(_OF_PAIR, "float", "its standard error", least=0),
+            "z": Variable(
+                _OF_PAIR,
+                "float",
+                "difference by standard error, 0 where the difference does not vary; infinite in `overall` if one of "
+                "the models gives probability 0 to some sequences, the other to none",
+                least=-math.inf,
+                most=math.inf,
+            ),
+            "p_value": Variable(_OF_PAIR, "float", "two-sided p-value of one difference", least=0, most=1),
+            "meaning": Variable(("view",), "string", "what the view looks at"),
+        },
+        _labels("model", "string", "the names of the models")
+        | _labels("model_bis", "string", "the same names again")
+        | _VIEW,
+        {
+            "kind": Attribute("string", "the kind of the test", choices=("relative",)),
+            "level": Attribute("float", "the p-value up to which a model is called worse", least=0, most=1),
+            "num_sequences": Attribute("integer", "the sequences that all models can make", least=3),
+            "edits": Attribute("string", "the edits that were compared", required_in=()),
+        },
+        required_in=("comparison",),
+    ),
+    "ksd_compare_impossible": Group(
+        "the sequences to which some model gives probability 0, if there are any",
+        {
+            "impossible": Variable(("model", "sequence"), "boolean", "whether the model does"),
+            "site": Variable(("model", "sequence"), "string", "the site that makes it impossible, or empty"),
+        },
+        _labels("model", "string", "the names of the models") | _ROWS,
+    ),
+    "observed_data": Group(
+        "all sequences, also those that are impossible",
+        _SEQUENCES,
+        _ROWS | _labels("position", "integer", "places in a sequence"),
+        required_in=(*_TESTS, "comparison"),
+    ),
+}
+"""The groups of all results that are kept in files."""
+
+POWER: Mapping[str, Variable] = {
+    "power": Variable(("view", "n"), "float", "the share of simulated checks that saw the fault", least=0, most=1),
+    "lower": Variable(("view", "n"), "float", "the lower end of its 95 % interval", least=0, most=1),
+    "upper": Variable(("view", "n"), "float", "the upper end", least=0, most=1),
+}
+"""The columns of the table that ``power`` gives, by the first level of their names; the second is the sample size."""
+
+POWER_ATTRIBUTES: Mapping[str, str] = {
+    "verdict": "from which sample size on the fault is visible",
+    "runs": "the number of simulated checks at each sample size",
+    "level": "the p-value up to which a check rejects",
+    "kinds": "by sample size, where the null draws came from",
+    "meaning": "by view, what it looks at",
+}
+"""The attributes of that table, ``table.attrs``."""
+
+
+def is_required(own: Variable | Attribute, results: Collection[Result]) -> bool:
+    """Whether a group that is there must have a variable or attribute, in a container with these results.
+
+    >>> variables = GROUPS["ksd"].variables
+    >>> is_required(variables["weight"], ["mmd"]), is_required(variables["p_value"], ["mmd"])
+    (False, True)
+    """
+    return own.required_in is None or any(result in own.required_in for result in results)
