@@ -224,7 +224,7 @@ def with_defaults(function: Callable[..., Any], /, **defaults: Any) -> Callable[
 goodness = with_defaults(goodness_of_fit, model=WALK, sequences=DATA, views=VIEWS, num_bootstrap=5)
 FOUND = goodness()
 PLACES = localize(FOUND)
-SIZE = extent(WALK, FOUND, PLACES, DATA)
+SIZE = extent(FOUND, PLACES, DATA, None)
 PREDICTED = posterior_predictive(draws(), DATA, VIEWS)
 [SCORED] = FOUND.edits[VIEWS[0].operator.neighborhood].chunks()
 CHUNK = weighted(SCORED, VIEWS[0].operator)

@@ -79,7 +79,8 @@ CASES: dict[str, tuple[Damage, str]] = {
     ),
     "no level": (
         lambda groups: groups["ksd"].attrs.pop("level"),
-        "group 'ksd': expected the attribute 'level', found only ['kind', 'num_bootstrap', 'seed', 'tolerance']; save",
+        "group 'ksd': expected the attribute 'level', found only ['kind', 'kind_overall', 'num_bootstrap', 'seed', "
+        "'tolerance']; save",
     ),
     "a p-value above 1": (
         with_values("ksd", "p_value", put(1, 1.2)),
