@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
@@ -16,6 +17,7 @@ from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends
 from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.checks.views_argument import is_read_off_data, kinds_of_edits
+from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
@@ -56,6 +58,7 @@ def ksd_check(
     level: float = 0.05,
     tolerance: float | None = None,
     gram: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
     seed: int = 0,
     progress: bool = True,
 ) -> xr.DataTree:
@@ -104,6 +107,8 @@ def ksd_check(
         which n-grams are off by more than a factor of 1.25; see *How large is it?* in the method page.
     :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
         ``8 n²`` bytes a view.
+    :param checkpoint: a file in which finished null draws are kept, safely against crashes. The same call goes on from
+        there after it was stopped, and gives the same result, bit for bit. Delete the file when you have the result.
     :param seed: of all random numbers; the same seed gives the same result.
     :param progress: whether to show progress bars.
     :returns: the groups of :func:`~pyro_ksd.results.to_datatree`. Read them with :func:`~pyro_ksd.results.summary`, see
@@ -127,6 +132,7 @@ def ksd_check(
         check_share("tolerance", tolerance)
     if refit is not None:
         check_function("refit", refit, "model", "sequences")
+    kept = None if checkpoint is None else Checkpoint(checkpoint)
     known = adapted(model)
     sequences = as_sequences(data, known)
     ends = chosen_ends(end, neighborhood, sequences)
@@ -168,7 +174,7 @@ def ksd_check(
     if ready.ratio_error is not None:
         settings["ratio_error"] = ready.ratio_error
     if posterior is not None:
-        found = posterior_predictive(draws, possible, setup.views, seed=seed, progress=progress)
+        found = posterior_predictive(draws, possible, setup.views, checkpoint=kept, seed=seed, progress=progress)
         return predictive_datatree(found, sequences, sites, settings=settings)
     result = goodness_of_fit(
         ready,
@@ -178,6 +184,7 @@ def ksd_check(
         refit=None if refit is None else fit,
         log_joint=impossible.log_joint[impossible.others],
         num_bootstrap=num_bootstrap,
+        checkpoint=kept,
         seed=seed,
         progress=progress,
     )

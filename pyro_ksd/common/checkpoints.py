@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from hashlib import sha256
+from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
 
@@ -107,6 +108,15 @@ def digest(*tensors: Tensor) -> str:
     return code.hexdigest()[:16]
 
 
+def versions() -> dict[str, str]:
+    """The versions of what computes: others may give other bits.
+
+    >>> sorted(versions())
+    ['pyro_ksd', 'torch']
+    """
+    return {name: version(name) for name in ("pyro_ksd", "torch")}
+
+
 def resumable(
     checkpoint: Checkpoint | None,
     name: str,
@@ -133,3 +143,23 @@ def resumable(
     part = compute()
     checkpoint.put(name, {**part, "generator": generator.get_state()})
     return part
+
+
+@contextmanager
+def counted_if_stopped(done: int, total: int, what: str, checkpoint: Checkpoint | None) -> Iterator[None]:
+    """Has Ctrl-C say how much was done, and what to do about it.
+
+    >>> try:
+    ...     with counted_if_stopped(64, 500, "null draws", None):
+    ...         raise KeyboardInterrupt
+    ... except KeyboardInterrupt as stopped:
+    ...     print(stopped)
+    stopped after 64 of 500 null draws, which are lost; pass checkpoint="file" to keep them
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        fate = 'lost; pass checkpoint="file" to keep them'
+        if checkpoint is not None:
+            fate = f"kept in {str(checkpoint.path)!r}; the same call goes on from there"
+        raise KeyboardInterrupt(f"stopped after {done} of {total} {what}, which are {fate}") from None

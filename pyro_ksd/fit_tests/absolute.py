@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.checkpoints import Checkpoint, digest, versions
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.common.random_numbers import seeded_generator
@@ -84,6 +85,7 @@ def goodness_of_fit(
     log_joint: Tensor | None = None,
     num_bootstrap: int = 500,
     seed: int = 0,
+    checkpoint: Checkpoint | None = None,
     max_bytes: int = PAIR_BYTES,
     progress: bool = False,
 ) -> GoodnessOfFit:
@@ -98,6 +100,7 @@ def goodness_of_fit(
     :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.
     :param num_bootstrap: the number of null draws; p-values are multiples of ``1 / (num_bootstrap + 1)``.
     :param seed: of all random numbers; the same seed gives the same result.
+    :param checkpoint: where finished null draws are kept, so that the same call can go on from there.
     :param max_bytes: the memory for a block of the kernel matrix of kernels without features.
 
     >>> from pyro_ksd.examples import random_walk
@@ -126,8 +129,20 @@ def goodness_of_fit(
     observed = torch.stack([u_statistic(matrix) for matrix in matrices])
     assembled = perf_counter()
     generator = seeded_generator(seed)
+    if checkpoint is not None:
+        checkpoint.begin(
+            {
+                **versions(),
+                "data": digest(sequences.tokens, sequences.lengths),
+                "views": ", ".join(view.name for view in views),
+                "model or views": digest(observed),
+                "bootstrap": kind,
+                "num_bootstrap": str(num_bootstrap),
+                "seed": str(seed),
+            }
+        )
     if kind == "wild":
-        null = wild_bootstrap(matrices, views, num_bootstrap, generator, progress=progress)
+        null = wild_bootstrap(matrices, views, num_bootstrap, generator, checkpoint=checkpoint, progress=progress)
         missing = [
             missing_rows(model, view, found.edits[view.operator.neighborhood], matrix.features, generator)
             if p <= _DOUBTFUL and matrix.features is not None
@@ -135,11 +150,14 @@ def goodness_of_fit(
             for view, matrix, p in zip(views, matrices, p_value(observed, null.statistic).tolist(), strict=True)
         ]
         if any(rows is not None for rows in missing):
-            null = wild_bootstrap(matrices, views, num_bootstrap, generator, missing=missing, progress=progress)
+            null = wild_bootstrap(
+                matrices, views, num_bootstrap, generator, missing=missing, checkpoint=checkpoint, progress=progress
+            )
     else:
         options: dict[str, Any] = {
             "covariates": sequences.covariates,
             "max_bytes": max_bytes,
+            "checkpoint": checkpoint,
             "progress": progress,
         }
         if refit is None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, resumable
 from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES, REPLICATES
 from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
 from pyro_ksd.common.progress import progress_bar
@@ -41,6 +43,11 @@ class NullDraws:
     def cat(parts: Sequence[NullDraws]) -> NullDraws:
         """All draws of the parts."""
         return NullDraws(torch.cat([part.statistic for part in parts]), torch.cat([part.extreme for part in parts]))
+
+    @property
+    def parts(self) -> dict[str, Tensor]:
+        """The tensors by name, to be kept in a file."""
+        return {"statistic": self.statistic, "extreme": self.extreme}
 
     def of_views(self, indices: Sequence[int]) -> NullDraws:
         """The draws of some of the views."""
@@ -82,6 +89,7 @@ def wild_bootstrap(
     *,
     weights: Callable[[int, int, torch.Generator], Tensor] = rademacher,
     missing: Sequence[FeatureMatrix | None] | None = None,
+    checkpoint: Checkpoint | None = None,
     progress: bool = False,
 ) -> NullDraws:
     r"""Draws :math:`U^* = \frac{1}{n(n-1)} \sum_{i \ne j} W_i W_j H_{ij}` with random weights :math:`W`.
@@ -92,6 +100,7 @@ def wild_bootstrap(
     :param weights: :func:`rademacher` or :func:`multinomial`.
     :param missing: for each view, Stein features that stand in for sequences that the data lack by chance, or ``None``;
         see :mod:`pyro_ksd.fit_tests.lookahead`. They get random signs, too.
+    :param checkpoint: where finished draws are kept, and taken from.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
@@ -112,18 +121,25 @@ def wild_bootstrap(
     reported = [_reported_features(view, matrix) for view, matrix in zip(views, matrices, strict=True)]
     spreads = [None if matrix is None else scores(matrix)[1] for matrix in reported]
     unseen = [None] * len(views) if missing is None else missing
+
+    def block(together: int) -> dict[str, Tensor]:
+        drawn = weights(together, size, generator)
+        statistic = [
+            weighted_u_statistics(matrix, drawn)
+            if own is None or matrix.features is None
+            else _with_missing(matrix.features, own, drawn, generator)
+            for matrix, own in zip(matrices, unseen, strict=True)
+        ]
+        extreme = [_weighted_extremes(*pair, drawn) for pair in zip(reported, spreads, strict=True)]
+        return {"statistic": torch.stack(statistic, 1), "extreme": torch.stack(extreme, 1)}
+
     with progress_bar(total=num_draws, desc="wild bootstrap", unit="draw", show=progress) as bar:
         for begin in range(0, num_draws, rows):
-            drawn = weights(min(rows, num_draws - begin), size, generator)
-            statistic = [
-                weighted_u_statistics(matrix, drawn)
-                if own is None or matrix.features is None
-                else _with_missing(matrix.features, own, drawn, generator)
-                for matrix, own in zip(matrices, unseen, strict=True)
-            ]
-            extreme = [_weighted_extremes(*pair, drawn) for pair in zip(reported, spreads, strict=True)]
-            draws.append(NullDraws(torch.stack(statistic, 1), torch.stack(extreme, 1)))
-            bar.update(len(drawn))
+            together = min(rows, num_draws - begin)
+            name = f"wild draws from {begin}{'' if missing is None else ', with missing rows'}"
+            with counted_if_stopped(begin, num_draws, "null draws", checkpoint):
+                draws.append(NullDraws(**resumable(checkpoint, name, generator, partial(block, together))))
+            bar.update(together)
     return NullDraws.cat(draws)
 
 
@@ -155,6 +171,7 @@ def parametric_bootstrap(
     *,
     covariates: Covariates | None = None,
     max_bytes: int = PAIR_BYTES,
+    checkpoint: Checkpoint | None = None,
     progress: bool = False,
 ) -> NullDraws:
     """Draws data sets of ``size`` sequences from the model and computes their statistics.
@@ -164,6 +181,7 @@ def parametric_bootstrap(
     :param views: all of them see the same data sets.
     :param covariates: those of the data, for which new sequences are drawn, ``size`` rows; ``None`` if there are none.
     :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
+    :param checkpoint: where finished draws are kept, and taken from.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
@@ -174,11 +192,17 @@ def parametric_bootstrap(
     model = required_model(model)
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
     draws = []
+
+    def block(together: int) -> dict[str, Tensor]:
+        replicates = draw_data_sets(model, together, size, covariates, generator)
+        return null_statistics(model, replicates, size, views, max_bytes).parts
+
     with progress_bar(total=num_draws, desc="parametric bootstrap", unit="draw", show=progress) as bar:
         for begin in range(0, num_draws, REPLICATES):
             together = min(REPLICATES, num_draws - begin)
-            replicates = draw_data_sets(model, together, size, covariates, generator)
-            draws.append(null_statistics(model, replicates, size, views, max_bytes))
+            with counted_if_stopped(begin, num_draws, "null draws", checkpoint):
+                name = f"draws from {begin}"
+                draws.append(NullDraws(**resumable(checkpoint, name, generator, partial(block, together))))
             bar.update(together)
     return NullDraws.cat(draws)
 
@@ -193,6 +217,7 @@ def refitted_bootstrap(
     *,
     covariates: Covariates | None = None,
     max_bytes: int = PAIR_BYTES,
+    checkpoint: Checkpoint | None = None,
     progress: bool = False,
 ) -> NullDraws:
     """Draws data sets from the model, fits the model anew to each, and computes their statistics.
@@ -204,6 +229,7 @@ def refitted_bootstrap(
     :param refit: fits a model to a data set, in the same way as ``model`` was fitted to the data.
     :param views: all of them see the same data sets.
     :param covariates: those of the data, as for :func:`parametric_bootstrap`.
+    :param checkpoint: where finished draws are kept, and taken from.
 
     >>> from pyro_ksd.models import fit_markov
     >>> from pyro_ksd.stein import default_views
@@ -216,9 +242,14 @@ def refitted_bootstrap(
     check_function("refit", refit, "sequences")
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
     draws = []
-    for _ in progress_bar(range(num_draws), desc="refitted bootstrap", unit="draw", show=progress):
+
+    def one() -> dict[str, Tensor]:
         replicate = draw_data_sets(model, 1, size, covariates, generator)
-        draws.append(null_statistics(_refitted(refit, replicate), replicate, size, views, max_bytes))
+        return null_statistics(_refitted(refit, replicate), replicate, size, views, max_bytes).parts
+
+    for index in progress_bar(range(num_draws), show=progress, desc="refitted bootstrap", unit="draw"):
+        with counted_if_stopped(index, num_draws, "null draws", checkpoint):
+            draws.append(NullDraws(**resumable(checkpoint, f"refit {index}", generator, one)))
     return NullDraws.cat(draws)
 
 

@@ -10,14 +10,16 @@ speaks against the model, a middling one does not say much for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, digest, resumable, versions
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
 from pyro_ksd.common.option_checks import check_flag, check_number, check_seed, found
 from pyro_ksd.common.progress import progress_bar
@@ -33,8 +35,7 @@ from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.assembly import assemble
-from pyro_ksd.stein.operators import Operator
+from pyro_ksd.stein.assembly import Assembly, assemble
 from pyro_ksd.stein.views import View, check_views
 
 if TYPE_CHECKING:
@@ -72,12 +73,14 @@ def posterior_predictive(
     sequences: Sequences,
     views: Sequence[View],
     *,
+    checkpoint: Checkpoint | None = None,
     seed: int = 0,
     max_bytes: int = PAIR_BYTES,
     progress: bool = False,
 ) -> PosteriorPredictive:
     """Compares the data with replicated data under every posterior draw.
 
+    :param checkpoint: where finished draws are kept, so that the same call can go on from there.
     :param seed: of the replicated data.
 
     >>> import pyro
@@ -102,30 +105,41 @@ def posterior_predictive(
     started = perf_counter()
     generator = seeded_generator(seed)
     localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
+    if checkpoint is not None:
+        checkpoint.begin(
+            {
+                **versions(),
+                "data": digest(sequences.tokens, sequences.lengths),
+                "views": ", ".join(view.name for view in views),
+                "posterior": digest(*models.values.values()),
+                "model": digest(models[0].log_joint(sequences)),
+                "seed": str(seed),
+            }
+        )
     realized: list[Tensor] = []
     replicated: list[NullDraws] = []
     kept: list[tuple[dict[Neighborhood, KeptEdits], list[SteinMatrix]]] = []
-    rates: list[Mapping[Operator, Tensor]] = []
+    rates: list[Tensor] = []
     edits = max(int(edit_bounds(view.operator.neighborhood, sequences).sum()) for view in views)
     with progress_bar(desc="posterior draws", unit="draw", total=len(models), show=progress) as bar:
         for part in models.parts(max(1, WEIGHTED_PAIRS // max(1, edits))):
-            _check_possible(part, sequences)
-            assembly = assemble(part.batch, sequences, views, max_bytes, keep=True)
-            rates.append(assembly.rates)
-            for index, matrices in enumerate(assembly.matrices):
-                if len(realized) in localized:
-                    own = {around: edits.under(index) for around, edits in assembly.edits.items()}
-                    kept.append((own, matrices))
-                realized.append(torch.stack([u_statistic(matrix) for matrix in matrices]))
-            replicates = part.draw_like(sequences, generator)
-            replicated.append(null_statistics(part.stacked(size), replicates, size, views, max_bytes))
+            begin = sum(map(len, realized))
+            some = _Part(part, sequences, views, max_bytes)
+            with counted_if_stopped(begin, len(models), "posterior draws", checkpoint):
+                name = f"posterior draws from {begin}"
+                compared = resumable(checkpoint, name, generator, partial(some.compared, generator))
+                inside = sorted(localized & set(range(begin, begin + len(part))))
+                kept += [some.of_draw(index - begin) for index in inside]
+            realized.append(compared.pop("realized"))
+            rates.append(compared.pop("rates"))
+            replicated.append(NullDraws(**compared))
             bar.update(len(part))
-    together = {view.operator: torch.cat([part[view.operator] for part in rates]) for view in views}
-    shown = informative_views(views, together, size)
+    rate = dict(zip([view.operator for view in views], torch.cat(rates, 1), strict=True))
+    shown = informative_views(views, rate, size)
     views = [views[index] for index in shown]
     null = NullDraws.cat(replicated).of_views(shown)
-    observed = torch.stack(realized)[:, shown]
-    compared = perf_counter()
+    observed = torch.cat(realized)[:, shown]
+    finished = perf_counter()
     by_draw = [
         localize_views(own, views, [matrices[index] for index in shown], null.extreme, max_bytes)
         for own, matrices in progress_bar(kept, desc="localization", unit="draw", show=progress)
@@ -139,8 +153,37 @@ def posterior_predictive(
         p_value=predictive_p_value(observed, null.statistic),
         p_value_overall=float(predictive_p_value(*_largest(observed, null.statistic))),
         places=places,
-        seconds={"posterior": compared - started, "localization": perf_counter() - compared},
+        seconds={"posterior": finished - started, "localization": perf_counter() - finished},
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some posterior draws, evaluated together; as late as possible, as a checkpoint may know the result."""
+
+    models: PosteriorModels
+    sequences: Sequences
+    views: Sequence[View]
+    max_bytes: int
+
+    @cached_property
+    def assembly(self) -> Assembly:
+        _check_possible(self.models, self.sequences)
+        return assemble(self.models.batch, self.sequences, self.views, self.max_bytes, keep=True)
+
+    def compared(self, generator: torch.Generator) -> dict[str, Tensor]:
+        """The statistics of the data, ``[K, V]``, those of replicated data, and the rates, ``[V, K]``."""
+        realized = [torch.stack([u_statistic(matrix) for matrix in own]) for own in self.assembly.matrices]
+        rates = [self.assembly.rates[view.operator] for view in self.views]
+        size = len(self.sequences)
+        replicates = self.models.draw_like(self.sequences, generator)
+        null = null_statistics(self.models.stacked(size), replicates, size, self.views, self.max_bytes)
+        return {"realized": torch.stack(realized), "rates": torch.stack(rates), **null.parts}
+
+    def of_draw(self, index: int) -> tuple[dict[Neighborhood, KeptEdits], list[SteinMatrix]]:
+        """The edits and the matrices under one of the draws."""
+        edits = {around: own.under(index) for around, own in self.assembly.edits.items()}
+        return edits, self.assembly.matrices[index]
 
 
 def _check_arguments(models: PosteriorModels, sequences: Sequences, views: Sequence[View]) -> None:

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that are stopped, and go on from their checkpoint."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+import xarray as xr
+from example_models import walk
+
+from pyro_ksd import MarkovSequence, Sequences, ksd_check
+from pyro_ksd.fit_tests import null_draws
+from pyro_ksd.models import RefitMarkov, fit_markov
+
+DATA = walk(hold=0.3).draw(15, torch.Generator().manual_seed(0))
+
+
+def program(x: Any = None, num_sequences: int | None = None) -> Any:
+    stop = pyro.sample("stop", dist.Beta(2.0, 2.0))
+    chain = MarkovSequence.from_transitions(torch.full((5,), 0.2), torch.full((5, 5), 0.2), stop)
+    with pyro.plate("sequences", num_sequences if x is None else len(x)):
+        return pyro.sample("x", chain, obs=x)
+
+
+def parametric(checkpoint: Path | None) -> xr.DataTree:
+    return ksd_check(walk(), DATA, num_bootstrap=300, seed=4, checkpoint=checkpoint, progress=False)
+
+
+def wild(checkpoint: Path | None) -> xr.DataTree:
+    return ksd_check(walk(), DATA, bootstrap="wild", num_bootstrap=300, checkpoint=checkpoint, progress=False)
+
+
+def refitted(checkpoint: Path | None) -> xr.DataTree:
+    fitted = fit_markov(DATA, order=1)
+    options: dict[str, Any] = {"num_bootstrap": 30, "checkpoint": checkpoint, "progress": False}
+    return ksd_check(fitted, DATA, refit=RefitMarkov(), **options)
+
+
+def posterior(checkpoint: Path | None) -> xr.DataTree:
+    draws = {"stop": torch.linspace(0.1, 0.3, 40)}
+    return ksd_check(program, DATA, posterior=draws, checkpoint=checkpoint, progress=False)
+
+
+CALLS: dict[str, Callable[[Path | None], xr.DataTree]] = {
+    "parametric": parametric,
+    "wild": wild,
+    "refitted": refitted,
+    "posterior": posterior,
+}
+
+
+def assert_same(found: xr.DataTree, expected: xr.DataTree) -> None:
+    """All numbers are the same, bit for bit."""
+    assert set(found.children) == set(expected.children)
+    for name, group in expected.children.items():
+        for variable, values in group.to_dataset().variables.items():
+            np.testing.assert_array_equal(found[name].to_dataset().variables[variable], values, err_msg=str(variable))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_checkpoint_changes_no_result(name: str, tmp_path: Path) -> None:
+    expected = CALLS[name](None)
+    assert_same(CALLS[name](tmp_path / "kept"), expected)
+    assert_same(CALLS[name](tmp_path / "kept"), expected)
+
+
+def test_finished_draws_are_not_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    original = null_draws.null_statistics
+
+    def stopping(model: Any, replicates: Sequences, *arguments: Any) -> Any:
+        if len(drawn) == 2:
+            raise KeyboardInterrupt
+        drawn.append(len(replicates))
+        return original(model, replicates, *arguments)
+
+    monkeypatch.setattr(null_draws, "null_statistics", stopping)
+    with pytest.raises(KeyboardInterrupt, match=r"stopped after 128 of 300 null draws, which are kept in .*kept"):
+        parametric(tmp_path / "kept")
+    with pytest.raises(KeyboardInterrupt, match=r"0 of 300 null draws, which are lost; pass checkpoint="):
+        parametric(None)
+    drawn.clear()
+    monkeypatch.setattr(null_draws, "null_statistics", lambda *arguments: drawn.append(1) or original(*arguments))
+    found = parametric(tmp_path / "kept")
+    assert len(drawn) == 3
+    assert_same(found, parametric(None))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"seed": 5}, "differs in: seed;"),
+        ({"num_bootstrap": 30}, "differs in: num_bootstrap;"),
+        ({"views": "start"}, "differs in: views, model or views;"),
+        ({"balancing": "mpf"}, "differs in: model or views;"),
+        ({"bootstrap": "wild"}, "differs in: bootstrap;"),
+    ],
+)
+def test_the_file_of_another_check_is_refused(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    own: dict[str, Any] = {"num_bootstrap": 20, "checkpoint": tmp_path / "kept", "progress": False}
+    ksd_check(walk(), DATA, **own)
+    with pytest.raises(ValueError, match=words):
+        ksd_check(walk(), DATA, **own | options)
+    with pytest.raises(ValueError, match="differs in: model or views"):
+        ksd_check(walk(hold=0.2), DATA, **own)
+    with pytest.raises(ValueError, match="differs in: data, model or views"):
+        ksd_check(walk(), DATA[:14], **own)
+
+
+def killed_after(seconds: float, work: Callable[[], Any]) -> None:
+    """Does some work in another process, which is killed."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def assert_survives(name: str, runs: int, folder: Path) -> None:
+    started = time.perf_counter()
+    expected = CALLS[name](None)
+    spent = time.perf_counter() - started
+    moments = random.Random(0)
+    for run in range(runs):
+        kept = folder / str(run)
+        for _ in range(moments.randint(1, 3)):
+            killed_after(moments.uniform(0, 1.2 * spent), lambda kept=kept: CALLS[name](kept))  # type: ignore[misc]
+        assert_same(CALLS[name](kept), expected)
+
+
+def test_a_check_that_is_killed_goes_on(tmp_path: Path) -> None:
+    assert_survives("parametric", 2, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "runs"), [("parametric", 50), ("wild", 10), ("refitted", 10), ("posterior", 10)])
+def test_checks_that_are_killed_at_random_moments_go_on(name: str, runs: int, tmp_path: Path) -> None:
+    assert_survives(name, runs, tmp_path)
