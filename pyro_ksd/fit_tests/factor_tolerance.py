@@ -26,7 +26,7 @@ from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.weighted_edits import KeptEdits
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
-from pyro_ksd.fit_tests.tilting import Jumps, Tilts, scored_jumps, tilt_each, tilts_at
+from pyro_ksd.fit_tests.tilting import ENOUGH, Jumps, Tilts, scored_jumps, tilt_each, tilts_at
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.sequences.container import Sequences
 
@@ -37,7 +37,6 @@ MOST_NGRAMS = 100
 """How many n-grams of a view are looked at, the most frequent ones in the data."""
 
 _MOST_CHUNKS = 30  # of large data, chosen at random
-_ENOUGH = 20_000  # changes of a count; their sequences determine a factor to a few percent
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +119,7 @@ def _some_jumps(kept: KeptEdits, counts: list[Count]) -> list[Jumps]:
         jumps = scored_jumps(scored, counts)
         if not found:  # the same share of all chunks, which may differ
             changes = jumps.count.long().bincount(minlength=len(counts))
-            share = (_ENOUGH / (changes * len(order))).clamp(max=1.0)
+            share = (ENOUGH / (changes * len(order))).clamp(max=1.0)
         chance = torch.rand(jumps.num_sequences, generator=generator, dtype=torch.double)
         found.append(_thinned(jumps, chance, share))
     return found
