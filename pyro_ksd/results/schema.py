@@ -176,24 +176,32 @@ GROUPS: Mapping[str, Group] = {
             "foreign_share": Variable(
                 ("view",),
                 "float",
-                "a lower bound of the share of sequences that are not the model's",
+                "a lower bound of the share of sequences that are not the model's; NaN if the view has no features",
                 least=0,
                 most=1,
+                unknown=True,
                 required_in=("check",),
             ),
             "foreign_share_overall": Variable(
-                (), "float", "the same by all views together", least=0, most=1, required_in=("check",)
+                (),
+                "float",
+                "the same by all views together; NaN if none has features",
+                least=0,
+                most=1,
+                unknown=True,
+                required_in=("check",),
             ),
             "tolerance_p_value": Variable(
                 ("view",),
                 "float",
-                "with `tolerance=`: the p-value of the hypothesis that this share is at most the tolerance",
+                "with `tolerance=`: the p-value of the hypothesis that this share is at most the tolerance, or NaN",
                 least=0,
                 most=1,
+                unknown=True,
                 required_in=(),
             ),
             "tolerance_p_value_overall": Variable(
-                (), "float", "the same by all views together", least=0, most=1, required_in=()
+                (), "float", "the same by all views together", least=0, most=1, unknown=True, required_in=()
             ),
             "discrepancy": Variable(
                 ("view",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from saved_results import results
 from synthetic import made_up_check
 from synthetic_comparison import THREE, made_up_comparison
 
+from pyro_ksd import load
 from pyro_ksd.results.schema import GROUPS, POWER, POWER_ATTRIBUTES, SOURCES, Attribute, Variable, is_required
 from pyro_ksd.results.validation import check_result, results_in
 
@@ -65,6 +67,25 @@ def test_no_result_has_less_than_the_schema_says(computed: Mapping[Any, xr.DataT
         for name, own in {**stated.variables, **stated.coordinates}.items():
             required = {kind for kind in having if is_required(own, [kind])}
             assert required <= {kind for kind, one in having.items() if name in one.variables}
+
+
+@pytest.mark.parametrize("names", [["Hamming"], ["Hamming", "content-2"], ["content-2", "length"]], ids=", ".join)
+def test_checks_of_views_with_and_without_features_follow_the_schema(names: list[str], tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from example_models import walk
+
+    from pyro_ksd import View, ksd_check
+    from pyro_ksd.kernels import HammingKernel
+    from pyro_ksd.stein import default_views
+
+    own = {view.name: view for view in default_views()}
+    own["Hamming"] = View("Hamming", own["content-2"].operator, HammingKernel())
+    data = walk(hold=0.5).draw(12, torch.Generator().manual_seed(0))
+    options: dict[str, Any] = {"tolerance": 0.1, "num_bootstrap": 19, "progress": False}
+    check = ksd_check(walk(), data, views=[own[name] for name in names], **options)
+    assert np.isnan(check["ksd"]["foreign_share"].values).tolist() == [name == "Hamming" for name in names]
+    check.to_netcdf(tmp_path / "check.nc")
+    xr.testing.assert_identical(load(tmp_path / "check.nc"), check)
 
 
 def test_made_up_results_follow_the_schema() -> None:
