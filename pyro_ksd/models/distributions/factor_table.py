@@ -27,7 +27,7 @@ class FactorTable:
     where :math:`x_i` is the boundary symbol ``S`` for :math:`i < 0` and :math:`i = \ell`. The last factor is the one of
     stopping, 0 in models that have none. An edit changes only the factors around it, so ratios cost :math:`O(k)`.
 
-    :param factors: ``[B] + [S + 1] * (k + 1)``, the table :math:`f` of each member of a batch of models.
+    :param factors: double ``[B] + [S + 1] * (k + 1)``, the table :math:`f` of each member of a batch of models.
     """
 
     def __init__(self, factors: Tensor) -> None:
