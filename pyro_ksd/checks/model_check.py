@@ -17,6 +17,7 @@ from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, is_read_off_data, kinds_of_edits
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
+from pyro_ksd.common.random_numbers import Seed
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
 from pyro_ksd.fit_tests.localization import localize
@@ -57,7 +58,7 @@ def ksd_check(
     level: float = 0.05,
     tolerance: float | None = None,
     gram: bool = False,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: bool = True,
 ) -> xr.DataTree:
     """Checks whether the data could have come from the model, and where it fails if they could not.
@@ -104,7 +105,8 @@ def ksd_check(
         *How large is it?* in the method page.
     :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
         ``8 n²`` bytes a view.
-    :param seed: of all random numbers; the same seed gives the same result.
+    :param seed: of all random numbers; the same seed gives the same result. An integer, or a ``torch.Generator``, from
+        which it is drawn.
     :param progress: whether to show progress bars.
     :returns: the groups of :func:`~pyro_ksd.results.to_datatree`. Read them with :func:`~pyro_ksd.results.summary`, see
         them with :func:`~pyro_ksd.plots.plot_check`.
@@ -119,7 +121,7 @@ def ksd_check(
     under the model and 'TTH', 'HTT', 'THH', ... are too frequent under the model; lengths are too variable under the
     model (standard deviation 4.47, in the data 2.14); at least 25 % of the sequences are not the model's
     """
-    num_bootstrap = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
+    num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
     check_flag("gram", gram)
     if order is not None:
         check_number("order", order, least=1)

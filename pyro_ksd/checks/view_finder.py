@@ -27,7 +27,7 @@ from pyro_ksd.checks.check_setup import model_and_views
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.views_argument import is_read_off_data
 from pyro_ksd.common.option_checks import check_flag
-from pyro_ksd.common.random_numbers import drawn_seed, seeded_generator
+from pyro_ksd.common.random_numbers import Seed, drawn_seed, seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.direction import DirectionKernel, DirectionPart
@@ -54,7 +54,7 @@ def find_view(
     views: str | View | Sequence[str | View] | None = None,
     neighborhood: Neighborhood | None = None,
     balancing: str | Balancing | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: bool = True,
 ) -> View:
     """Learns from data a single view that sees their misfit best, to be checked **on other data**.

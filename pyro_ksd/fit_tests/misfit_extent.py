@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_level
-from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.discrepancy_bounds import Closeness, closeness
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
@@ -63,7 +63,7 @@ def extent(
     *,
     level: float = 0.05,
     tolerance: float | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Extent:
     """How large the misfit is that a test found.
 
@@ -82,6 +82,7 @@ def extent(
     (True, 0.005)
     """
     check_level(level)
+    seed = as_seed(seed)
     drawn = cheap_draws(model, _DRAWN, sequences, seeded_generator(seed))
     if drawn is not None:
         drawn = drawn.over(sequences.alphabet)

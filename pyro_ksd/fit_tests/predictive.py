@@ -20,8 +20,8 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
-from pyro_ksd.common.option_checks import check_flag, check_number, check_seed, found
-from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.common.option_checks import check_flag, check_number, found
+from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
@@ -72,7 +72,7 @@ def posterior_predictive(
     sequences: Sequences,
     views: Sequence[View],
     *,
-    seed: int = 0,
+    seed: Seed = 0,
     max_bytes: int = PAIR_BYTES,
     progress: bool = False,
 ) -> PosteriorPredictive:
@@ -94,7 +94,7 @@ def posterior_predictive(
     torch.Size([3, 10])
     """
     _check_arguments(models, sequences, views)
-    check_seed(seed)
+    seed = as_seed(seed)
     check_number("max_bytes", max_bytes, least=1)
     check_flag("progress", progress)
     size = len(sequences)

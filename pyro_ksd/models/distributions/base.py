@@ -101,7 +101,7 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
 
     @abstractmethod
     def _log_prob(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        """Double ``[R]``, from long ``tokens`` ``[R, T]`` padded with -1 and the rows of the parameters, long ``[R]``."""
+        """Double ``[R]``, from long ``tokens`` ``[R, T]`` padded with -1 and the rows of the parameters ``[R]``."""
 
     @abstractmethod
     def _generate(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:

@@ -81,9 +81,7 @@ class IndependentSequence(LocalSequence):
         self._length = distribution.expand(batch_shape)
         self._probs = probs.expand((*batch_shape, size)).reshape(-1, size)
         factors = torch.nn.functional.pad(safe_log(self._probs.double()), (0, 1))
-        super().__init__(
-            factors, 1000 if max_length is None else max_length, batch_shape, validate_args, probs.dtype
-        )
+        super().__init__(factors, 1000 if max_length is None else max_length, batch_shape, validate_args, probs.dtype)
 
     @property
     def probs(self) -> Tensor:

@@ -15,7 +15,8 @@ from pyro.infer.autoguide import AutoDelta
 from pyro.optim import Adam
 from torch import Tensor
 
-from pyro_ksd.common.option_checks import check_number, check_positive, check_seed, found
+from pyro_ksd.common.option_checks import check_number, check_positive, found
+from pyro_ksd.common.random_numbers import Seed, as_seed
 from pyro_ksd.models.distributions.markov import MarkovSequence
 from pyro_ksd.models.fitting.counting import check_pseudocount, fit_markov
 from pyro_ksd.models.programs.call_conventions import convention_of
@@ -68,7 +69,7 @@ class RefitSVI:
     guide: Callable[[Callable[..., Any]], Any] = AutoDelta
     num_steps: int = 300
     learning_rate: float = 0.05
-    seed: int = 0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         if not callable(self.guide):
@@ -77,7 +78,7 @@ class RefitSVI:
             )
         check_number("num_steps", self.num_steps, least=1)
         check_positive("learning_rate", self.learning_rate)
-        check_seed(self.seed)
+        object.__setattr__(self, "seed", as_seed(self.seed))
 
     def __call__(self, program: Callable[..., Any], data: Sequences) -> dict[str, Tensor]:
         if not callable(program):
@@ -86,7 +87,7 @@ class RefitSVI:
         convention = convention_of(program, with_covariates=data.covariates is not None)
         arguments = convention.arguments(convention.rows(data), data.vectors).values()
         with torch.random.fork_rng(), params_kept(), torch.enable_grad():
-            torch.manual_seed(check_seed(self.seed))
+            torch.manual_seed(as_seed(self.seed))
             pyro.clear_param_store()
             trace = poutine.trace(program).get_trace(*arguments)
             latent, enumerated, params = _fitted_sites(trace)

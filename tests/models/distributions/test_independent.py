@@ -94,8 +94,7 @@ def test_a_length_beyond_max_length_is_drawn_as_often_as_it_is_probable():
     for seed in range(400):
         try:
             model.draw(1, torch.Generator().manual_seed(seed))
-        except ValueError as error:
-            assert "1 of 1 sequences were still alive at max_length=4" in str(error)
+        except ValueError:
             failed += 1
     expected = 400 * 0.8**5
     assert abs(failed - expected) < 4 * (expected * (1 - 0.8**5)) ** 0.5
