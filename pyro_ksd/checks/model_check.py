@@ -26,6 +26,7 @@ from pyro_ksd.fit_tests.predictive import posterior_predictive
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.fitting.refits import refitted
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_log_joint, find_impossible
 from pyro_ksd.models.length_distribution import why_given_lengths
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
@@ -219,7 +220,7 @@ def _refitted(
     """The model as it comes out of a fit to sequences."""
 
     def fit(sequences: Sequences) -> SequenceModel:
-        found = refit(model, sequences)
+        found = refitted(refit, model, sequences)
         if isinstance(found, Mapping):
             return as_model(model, sequences, parameters=found, **options)
         return as_model(found, sequences, **options)

@@ -71,3 +71,15 @@ def drawn_seed(generator: torch.Generator | None = None) -> int:
     True
     """
     return int(torch.randint(_SEEDS, (), generator=generator))
+
+
+def following_seed(generator: torch.Generator | None) -> int:
+    """The seed that :func:`drawn_seed` would draw from a generator, which stays where it is.
+
+    For code that gets the generator, and may use global random states beside it.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> following_seed(generator) == following_seed(generator) == drawn_seed(generator)
+    True
+    """
+    return drawn_seed(None if generator is None else torch.Generator().set_state(generator.get_state()))

@@ -18,6 +18,7 @@ from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weight
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import required_model
+from pyro_ksd.models.fitting.refits import refitted
 from pyro_ksd.models.impossible_sequences import check_drawn
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
@@ -223,7 +224,7 @@ def refitted_bootstrap(
 
 
 def _refitted(refit: Callable[[Sequences], SequenceModel], replicate: Sequences) -> SequenceModel:
-    fitted = refit(replicate)
+    fitted = refitted(refit, replicate)
     check_instance("refit", fitted, SequenceModel, "a function that gives a model")
     return fitted
 

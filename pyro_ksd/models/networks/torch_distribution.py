@@ -12,8 +12,9 @@ from pyro_ksd.common.random_numbers import drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.models.programs.exact_probabilities import innermost
-from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.models.programs.symbol_sites import missing_symbols
+from pyro_ksd.models.repeated_runs import repeatable
+from pyro_ksd.models.session_state import isolated
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -35,8 +36,9 @@ class TorchDistributionModel(ChunkedModel):
         self._distribution = distribution
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
+        padded = sequences.padded(PAD)
         with isolated(validate=False):
-            values: Tensor = self._distribution.log_prob(sequences.padded(PAD))
+            values = repeatable(lambda: self._distribution.log_prob(padded), "distribution")
         if values.shape != (len(sequences),):
             raise ValueError(
                 f"log_prob: expected [{len(sequences)}] values for {len(sequences)} padded sequences "
@@ -82,7 +84,7 @@ class DiscreteHMMModel(ChunkedModel):
     def _log_prob(self, tokens: Tensor) -> Tensor:
         try:
             with isolated(validate=False):
-                values: Tensor = self._distribution.log_prob(tokens)
+                values = repeatable(lambda: self._distribution.log_prob(tokens), "distribution")
         except (RuntimeError, ValueError) as error:
             raise ValueError(
                 f"model: the DiscreteHMM fails on sequences of {tokens.shape[1]} symbols: {error}; if its transitions "

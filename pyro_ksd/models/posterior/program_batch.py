@@ -12,8 +12,8 @@ from torch import Tensor
 from pyro_ksd.common.chunk_sizes import SCORED_PAIRS, in_chunks
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.programs.call_conventions import Rows, each_covariate
-from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.models.session_state import isolated
 from pyro_ksd.sequences.container import Sequences
 
 _FEW = 2**12  # with more sequences of its own than this, a draw runs faster alone

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from pyro.util import get_rng_state
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_function, check_number
@@ -25,13 +26,8 @@ from pyro_ksd.models.programs.global_sites import (
 from pyro_ksd.models.programs.loop_runs import DrawnRun
 from pyro_ksd.models.programs.loop_scoring import LoopScoring
 from pyro_ksd.models.programs.loop_site_names import SiteNames
-from pyro_ksd.models.programs.session_state import (
-    as_a_model,
-    default_dtype_kept,
-    params_kept,
-    random_states_kept,
-    unvalidated,
-)
+from pyro_ksd.models.repeated_runs import check_goes_on
+from pyro_ksd.models.session_state import isolated, unvalidated
 from pyro_ksd.sequences.container import Sequences
 
 _LOOKS = 20  # forward runs in which the sites of a program are looked for
@@ -116,7 +112,7 @@ class LoopProgram(ChunkedModel):
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         values = torch.empty(len(sequences), dtype=torch.double)
-        with as_a_model(), params_kept(), default_dtype_kept(), random_states_kept():
+        with isolated():
             for length in sequences.lengths.unique().tolist():
                 rows = (sequences.lengths == length).nonzero().squeeze(1)
                 values[rows] = self._scoring.of_one_length(sequences.tokens[rows, :length])
@@ -125,16 +121,22 @@ class LoopProgram(ChunkedModel):
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Independent sequences, from forward runs of the program.
 
-        With a generator, no global random state (torch, numpy, ``random``) is used or changed.
+        The global random states (of torch, numpy, ``random``) stay as they are; without a generator, torch's seeds the
+        runs.
         """
         num_sequences = check_number("num_sequences", num_sequences, least=1)
         if generator is not None:
             check_generator(generator)
-        seeding = nullcontext() if generator is None else random_states_kept(drawn_seed(generator))
-        with as_a_model(), params_kept(), default_dtype_kept(), seeding:
-            rows = [self._forward()]
-            with unvalidated():
-                rows += [self._forward() for _ in range(num_sequences - 1)]
+        with isolated(seed=drawn_seed(generator)):
+            states = [get_rng_state()]
+            rows = []
+            for run in range(num_sequences):
+                with unvalidated() if run else nullcontext():
+                    rows.append(self._forward())
+                if run < 2:
+                    states.append(get_rng_state())
+                if run == 1:
+                    check_goes_on(states)
         return Sequences.of(rows, self.alphabet_size)
 
     def _forward(self) -> list[int]:

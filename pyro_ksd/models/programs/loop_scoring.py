@@ -19,8 +19,8 @@ from pyro_ksd.models.programs.loop_scoring_runs import (
     ConditionedRun,
 )
 from pyro_ksd.models.programs.loop_site_names import SiteNames
-from pyro_ksd.models.programs.repeatability import repeatable
-from pyro_ksd.models.programs.session_state import unvalidated
+from pyro_ksd.models.repeated_runs import repeatable
+from pyro_ksd.models.session_state import session_kept, unvalidated
 
 
 class LoopScoring:
@@ -139,7 +139,7 @@ class LoopScoring:
             return run.total
 
         try:
-            with unvalidated():
+            with session_kept(seed=0), unvalidated():
                 return torch.func.vmap(total)(tokens).clone()  # an expanded tensor, if all sequences are empty
         except CannotMakeSequence:  # the control flow depends on the length alone, or vmap would have refused it
             return tokens.new_full((len(tokens),), -torch.inf, dtype=torch.double)

@@ -46,8 +46,7 @@ from pyro_ksd.models.programs.plate_layout import (
     sample_sites,
 )
 from pyro_ksd.models.programs.program_errors import called_with
-from pyro_ksd.models.programs.repeatability import InitialParams, repeatable
-from pyro_ksd.models.programs.session_state import isolated
+from pyro_ksd.models.programs.repeatability import InitialParams
 from pyro_ksd.models.programs.site_scores import (
     Sites,
     masked_log_prob,
@@ -57,6 +56,8 @@ from pyro_ksd.models.programs.site_scores import (
     summed_over_states,
 )
 from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, random_sequences
+from pyro_ksd.models.repeated_runs import repeatable
+from pyro_ksd.models.session_state import isolated
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, Values, check_covariates

@@ -15,7 +15,7 @@ from pyro_programs import CHAIN, SIZE, stops
 from torch import Tensor, nn
 
 from pyro_ksd import AutoregressiveModel, ksd_check
-from pyro_ksd.models.programs.training_mode import in_evaluation_mode
+from pyro_ksd.models.training_mode import in_evaluation_mode
 
 DATA = CHAIN.draw(30, torch.Generator().manual_seed(0))
 
