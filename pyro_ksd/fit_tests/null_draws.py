@@ -18,8 +18,8 @@ from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weight
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import required_model
-from pyro_ksd.models.fitting.refits import refitted
 from pyro_ksd.models.impossible_sequences import check_drawn
+from pyro_ksd.models.session_state import session_kept
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 from pyro_ksd.stein.assembly import assemble
@@ -224,7 +224,8 @@ def refitted_bootstrap(
 
 
 def _refitted(refit: Callable[[Sequences], SequenceModel], replicate: Sequences) -> SequenceModel:
-    fitted = refitted(refit, replicate)
+    with session_kept(seed=0):
+        fitted = refit(replicate)
     check_instance("refit", fitted, SequenceModel, "a function that gives a model")
     return fitted
 
