@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from pyro.util import get_rng_state
 from torch import Tensor
 
-from pyro_ksd.models.session_state import session_kept
+from pyro_ksd.models.session_state import random_states, session_kept
 
 _OTHER_SEED = 1_234_567_891
 
@@ -29,9 +28,9 @@ def repeatable(run: Callable[[], Tensor], kind: str = "program") -> Tensor:
     ValueError: the network draws random numbers when it scores sequences, expected the same log-probability ...
     """
     with session_kept(seed=0):
-        before = get_rng_state()
+        before = random_states()
         value = run()
-        if same_state(before, get_rng_state()):
+        if same_state(before, random_states()):
             return value
     with session_kept(_OTHER_SEED):
         again = run()
@@ -49,7 +48,7 @@ def check_goes_on(states: Sequence[dict[str, Any]]) -> None:
 
     :param states: the random states before a run, and after each of two runs in a row.
 
-    >>> state = get_rng_state()
+    >>> state = random_states()
     >>> check_goes_on([state, state, state])  # no random numbers at all
     """
     before, first, second = states

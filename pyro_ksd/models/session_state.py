@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running what a user wrote without changing the user's session: random states, default dtype, parameters, settings."""
+"""Running what a user wrote without changing the user's session: random states, default dtype, parameters, settings.
+
+The engine imports this module, so Pyro is loaded only where something runs.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,10 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
-import pyro
 import torch
-from pyro import settings
-from pyro.util import get_rng_state, set_rng_state
 
 from pyro_ksd.models.training_mode import in_evaluation_mode
 
@@ -50,6 +51,8 @@ def isolated(*, validate: bool | None = None, seed: int = 0) -> Iterator[None]:
     """
     with session_kept(seed), torch.no_grad(), in_evaluation_mode():
         if validate is not None:
+            import pyro
+
             pyro.enable_validation(validate)
         yield
 
@@ -60,19 +63,28 @@ def random_states_kept(seed: int) -> Iterator[None]:
 
     :param seed: of all random states within.
     """
-    states = get_rng_state()
+    states = random_states()
     with torch.random.fork_rng():
         try:
-            torch.default_generator.manual_seed(
-                seed
-            )  # torch.manual_seed asks for every kind of device, which takes long
+            # torch.manual_seed looks for devices of all kinds, which takes long.
+            torch.default_generator.manual_seed(seed)
             if torch.cuda.is_initialized():
                 torch.cuda.manual_seed_all(seed)
             random.seed(seed)
             np.random.seed(seed % _NUMPY_SEEDS)  # noqa: NPY002
             yield
         finally:
-            set_rng_state(states)
+            random.setstate(states["random"])
+            np.random.set_state(states["numpy"])  # noqa: NPY002
+
+
+def random_states() -> dict[str, Any]:
+    """The random states of torch, numpy and ``random``."""
+    return {
+        "torch": torch.get_rng_state(),
+        "numpy": np.random.get_state(),  # noqa: NPY002
+        "random": random.getstate(),
+    }
 
 
 @contextmanager
@@ -88,6 +100,8 @@ def default_dtype_kept() -> Iterator[None]:
 @contextmanager
 def settings_kept() -> Iterator[None]:
     """Restores Pyro's settings, those of the validation among them."""
+    from pyro import settings
+
     kept = settings.get()
     try:
         yield
@@ -98,6 +112,8 @@ def settings_kept() -> Iterator[None]:
 @contextmanager
 def params_kept() -> Iterator[None]:
     """Forgets the parameters that a program creates; those that were there before stay the same tensors."""
+    import pyro
+
     store = vars(pyro.get_param_store())
     kept = {name: dict(value) for name, value in store.items() if isinstance(value, dict)}
     try:
@@ -109,5 +125,7 @@ def params_kept() -> Iterator[None]:
 @contextmanager
 def unvalidated() -> Iterator[None]:
     """Switches off the validation of distributions, which is slow, and data-dependent control flow under vmap."""
+    from pyro import settings
+
     with settings.context(validate_distributions_pyro=False, validate_distributions_torch=False):
         yield

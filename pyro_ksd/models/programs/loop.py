@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from pyro.util import get_rng_state
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_function, check_number
@@ -27,7 +26,7 @@ from pyro_ksd.models.programs.loop_runs import DrawnRun
 from pyro_ksd.models.programs.loop_scoring import LoopScoring
 from pyro_ksd.models.programs.loop_site_names import SiteNames
 from pyro_ksd.models.repeated_runs import check_goes_on
-from pyro_ksd.models.session_state import isolated, unvalidated
+from pyro_ksd.models.session_state import isolated, random_states, unvalidated
 from pyro_ksd.sequences.container import Sequences
 
 _LOOKS = 20  # forward runs in which the sites of a program are looked for
@@ -128,13 +127,13 @@ class LoopProgram(ChunkedModel):
         if generator is not None:
             check_generator(generator)
         with isolated(seed=drawn_seed(generator)):
-            states = [get_rng_state()]
+            states = [random_states()]
             rows = []
             for run in range(num_sequences):
                 with unvalidated() if run else nullcontext():
                     rows.append(self._forward())
                 if run < 2:
-                    states.append(get_rng_state())
+                    states.append(random_states())
                 if run == 1:
                     check_goes_on(states)
         return Sequences.of(rows, self.alphabet_size)
