@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,13 @@ def repeatable(run: Callable[[], Tensor], kind: str = "program") -> Tensor:
 def check_goes_on(states: Sequence[dict[str, Any]]) -> None:
     """Refuses a program that sets a seed itself when it draws: all its draws would be the same.
 
-    :param states: the random states before a run, and after each of two runs in a row.
+    :param states: the random states before a run, and after it and each of the next ones.
 
     >>> state = random_states()
     >>> check_goes_on([state, state, state])  # no random numbers at all
     """
-    before, first, second = states
-    if same_state(first, second) and not same_state(before, first):
+    before, *after = states
+    if any(same_state(*pair) and not same_state(before, pair[0]) for pair in pairwise(after)):
         raise ValueError(
             "draw: expected other random numbers in each run of the program, found the same: it sets a seed itself, so "
             "that all sequences it draws are equal; leave out torch.manual_seed, pyro.set_rng_seed, numpy.random.seed "

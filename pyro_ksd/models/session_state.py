@@ -127,5 +127,5 @@ def unvalidated() -> Iterator[None]:
     """Switches off the validation of distributions, which is slow, and data-dependent control flow under vmap."""
     from pyro import settings
 
-    with settings.context(validate_distributions_pyro=False, validate_distributions_torch=False):
+    with _ONE_THREAD, settings.context(validate_distributions_pyro=False, validate_distributions_torch=False):
         yield

@@ -7,13 +7,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
@@ -120,7 +120,7 @@ class PosteriorModels:
         """The models, one for each draw."""
         return (self[index] for index in range(len(self)))
 
-    @cached_property
+    @computed_once
     def batch(self) -> ModelBatch:
         """The models, evaluated in one call."""
         models: ModelBatch

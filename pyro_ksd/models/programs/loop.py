@@ -30,6 +30,7 @@ from pyro_ksd.models.session_state import isolated, random_states, unvalidated
 from pyro_ksd.sequences.container import Sequences
 
 _LOOKS = 20  # forward runs in which the sites of a program are looked for
+_LOOKED_AT = 3  # forward runs after which the random states are compared
 
 
 class LoopProgram(ChunkedModel):
@@ -132,10 +133,9 @@ class LoopProgram(ChunkedModel):
             for run in range(num_sequences):
                 with unvalidated() if run else nullcontext():
                     rows.append(self._forward())
-                if run < 2:
+                if run < _LOOKED_AT:
                     states.append(random_states())
-                if run == 1:
-                    check_goes_on(states)
+            check_goes_on(states)
         return Sequences.of(rows, self.alphabet_size)
 
     def _forward(self) -> list[int]:
