@@ -14,6 +14,7 @@ from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.models.programs.exact_probabilities import innermost
 from pyro_ksd.models.programs.symbol_sites import missing_symbols
 from pyro_ksd.models.repeated_runs import repeatable
+from pyro_ksd.models.rounding import rounding_of_ratios, warn_of_rounding
 from pyro_ksd.models.session_state import isolated
 from pyro_ksd.sequences.container import Sequences
 
@@ -34,6 +35,7 @@ class TorchDistributionModel(ChunkedModel):
                 f"{list(distribution.event_shape)}"
             )
         self._distribution = distribution
+        self._warned = False  # of rounding
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         padded = sequences.padded(PAD)
@@ -44,6 +46,8 @@ class TorchDistributionModel(ChunkedModel):
                 f"log_prob: expected [{len(sequences)}] values for {len(sequences)} padded sequences "
                 f"[{len(sequences)}, {sequences.width}], found {list(values.shape)}"
             )
+        source = f"log_prob of {type(self._distribution).__name__}"
+        self._warned = self._warned or warn_of_rounding(rounding_of_ratios(values), source)
         return values
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
@@ -72,6 +76,7 @@ class DiscreteHMMModel(ChunkedModel):
         if known != alphabet_size:
             raise missing_symbols("observation_dist", known, alphabet_size)
         self._distribution = distribution
+        self._warned = False  # of rounding
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         values = torch.full((len(sequences),), -torch.inf, dtype=torch.double)
@@ -90,4 +95,5 @@ class DiscreteHMMModel(ChunkedModel):
                 f"model: the DiscreteHMM fails on sequences of {tokens.shape[1]} symbols: {error}; if its transitions "
                 "are those of a certain number of steps, pass sequences of that length"
             ) from error
+        self._warned = self._warned or warn_of_rounding(rounding_of_ratios(values), "log_prob of the DiscreteHMM")
         return values

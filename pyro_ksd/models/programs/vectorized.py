@@ -57,6 +57,7 @@ from pyro_ksd.models.programs.site_scores import (
 )
 from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, random_sequences
 from pyro_ksd.models.repeated_runs import repeatable
+from pyro_ksd.models.rounding import rounding_of_ratios
 from pyro_ksd.models.session_state import isolated, session_kept
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
@@ -227,6 +228,15 @@ class VectorizedProgram(ChunkedModel):
         return [
             ", ".join(name for name, where in banned.items() if to_blame(where[row])) for row in range(len(sequences))
         ]
+
+    def rounding(self, rows: Rows) -> dict[str, float]:
+        """By how much log-ratios may be wrong because of the rounding of each site, by name.
+
+        Only what a site sums itself counts: the sum over sites and over plates is in double precision.
+        """
+        with isolated(validate=False):
+            sites = self._scored_sites(rows)
+        return {name: rounding_of_ratios(masked_log_prob(site)) for name, site in sites}
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         rows = self.rows_of(sequences)
