@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES, REPLICATES
+from pyro_ksd.common.chunk_sizes import DRAWN_SEQUENCES, ENTRIES, PAIR_BYTES, REPLICATED_EDITS, REPLICATES
 from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
 from pyro_ksd.common.random_numbers import check_generator
+from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weighted_u_statistics
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
@@ -24,6 +26,8 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.views import View, check_views
+
+_DISTINCT = 10  # sequences of a data set, all of which hardly come again in the same order by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,13 +179,56 @@ def parametric_bootstrap(
     model = required_model(model)
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
     draws = []
+    replicates: Sequences | None = None
     with tqdm(total=num_draws, desc="parametric bootstrap", unit="draw", disable=not progress) as bar:
-        for begin in range(0, num_draws, REPLICATES):
-            together = min(REPLICATES, num_draws - begin)
+        for begin in range(0, num_draws, sets_at_once(size)):
+            together = min(sets_at_once(size), num_draws - begin)
+            before = replicates
             replicates = draw_data_sets(model, together, size, covariates, generator)
-            draws.append(null_statistics(model, replicates, size, views, max_bytes))
-            bar.update(together)
+            _check_new(before, replicates, size)
+            for rows in _parts(replicates, size, views):
+                part = replicates[rows]
+                draws.append(null_statistics(model.for_rows(rows.start), part, size, views, max_bytes))
+                bar.update(len(part) // size)
     return NullDraws.cat(draws)
+
+
+def sets_at_once(size: int) -> int:
+    """How many data sets of ``size`` sequences are drawn at once.
+
+    It depends on nothing else, as the random numbers of a draw depend on it.
+
+    >>> sets_at_once(50), sets_at_once(4096), sets_at_once(10**6)
+    (64, 8, 1)
+    """
+    return min(REPLICATES, max(1, DRAWN_SEQUENCES // size))
+
+
+def _parts(replicates: Sequences, size: int, views: Sequence[View]) -> list[slice]:
+    """The rows of data sets that are looked at together, so many that their edits are not too many."""
+    neighborhoods = {view.operator.neighborhood for view in views}
+    edits = torch.stack([edit_bounds(around, replicates) for around in neighborhoods]).amax(0)
+    total = 0
+    begins = [0]
+    for index, own in enumerate(edits.view(-1, size).sum(1).tolist()):
+        if total and total + own > REPLICATED_EDITS:
+            begins.append(index * size)
+            total = 0
+        total += own
+    return [slice(*pair) for pair in pairwise([*begins, len(replicates)])]
+
+
+def _check_new(before: Sequences | None, replicates: Sequences, size: int) -> None:
+    """Refuses a data set that is the same as another one, which was drawn with other random numbers."""
+    if before is None:
+        return
+    one, other = before[:size].to_lists(), replicates[:size].to_lists()
+    if one == other and len(set(map(tuple, one))) >= _DISTINCT:
+        raise ValueError(
+            "draw: expected another data set in each call, found the same one again: the model or sampler sets a seed "
+            "itself, or has a generator of its own that it seeds in each call; take all random numbers from the "
+            "generator that is passed, and leave out torch.manual_seed, numpy.random.seed and random.seed"
+        )
 
 
 def refitted_bootstrap(
@@ -217,8 +264,11 @@ def refitted_bootstrap(
     check_function("refit", refit, "sequences")
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
     draws = []
+    replicate: Sequences | None = None
     for _ in tqdm(range(num_draws), desc="refitted bootstrap", unit="draw", disable=not progress):
+        before = replicate
         replicate = draw_data_sets(model, 1, size, covariates, generator)
+        _check_new(before, replicate, size)
         draws.append(null_statistics(_refitted(refit, replicate), replicate, size, views, max_bytes))
     return NullDraws.cat(draws)
 

@@ -83,7 +83,7 @@ def likelihood_ratio_check(
 
     observed = statistics(sequences)[0]
     null = null_draws(
-        lambda sets: statistics(drawn_for(sequences, ready, sets * size, generator)), num_bootstrap, progress
+        lambda sets: statistics(drawn_for(sequences, ready, sets * size, generator)), num_bootstrap, size, progress
     )
     null = _finite(null, observed)
     each, overall = harmonic_p(observed, null)

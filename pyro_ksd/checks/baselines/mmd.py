@@ -176,7 +176,7 @@ def _parametric_draws(
         y = drawn_for(sequences, model, num_sets * samples, generator)
         return _statistics(kernels, x, y, num_sets)
 
-    return null_draws(statistics, num_draws, progress)
+    return null_draws(statistics, num_draws, max(len(sequences), samples), progress)
 
 
 def _wild_draws(matrices: list[SteinMatrix], num_draws: int, generator: torch.Generator, progress: bool) -> Tensor:
