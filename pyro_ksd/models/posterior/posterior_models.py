@@ -18,6 +18,7 @@ from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.conversion import checked_program
+from pyro_ksd.models.distributions.factor_table import check_order
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
@@ -129,6 +130,7 @@ class PosteriorModels:
         else:
             models = ProgramBatch(self._base, self.values)
         if self._order is not None:
+            check_order(self._order, self.alphabet_size, len(self))
             models = TableBatch(tabulate(models.log_joint, self.alphabet_size, self._order))
         return EndedBatch(models, self._ends) if self._ends else models
 
