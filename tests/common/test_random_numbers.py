@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pyro_ksd.common.random_numbers import as_seed, check_generator, drawn_seed, seeded_generator
+from pyro_ksd.common.random_numbers import as_seed, check_generator, drawn_seed, following_seed, seeded_generator
 
 
 def numbers(generator: torch.Generator | None = None) -> list[float]:
@@ -90,6 +90,15 @@ def test_a_generator_gives_another_seed_each_time() -> None:
     seeds = [as_seed(generator) for _ in range(3)]
     assert seeds == [as_seed(again) for _ in range(3)]
     assert len(set(seeds)) == 3
+
+
+def test_a_following_seed_leaves_the_generator_where_it_is() -> None:
+    generator = torch.Generator().manual_seed(2)
+    seeds = [following_seed(generator), following_seed(generator), drawn_seed(generator), following_seed(generator)]
+    assert seeds[0] == seeds[1] == seeds[2] != seeds[3]
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        assert following_seed(None) != following_seed(None)  # without a generator it is drawn
 
 
 def test_generators_are_those_of_torch() -> None:
