@@ -10,26 +10,25 @@ from pyro_ksd.common.option_checks import (
     check_flag,
     check_level,
     check_number,
-    check_seed,
 )
+from pyro_ksd.common.random_numbers import as_seed
 from pyro_ksd.models.wrappers.sampler import check_sampler
 
 
 def check_options(
     num_bootstrap: Any, level: Any, seed: Any, progress: Any, *, bootstrap: Any = "auto", sampler: Any = None
-) -> int:
+) -> tuple[int, int]:
     """Checks the options of a test, before anything is computed.
 
-    :returns: the number of null draws, as an integer of Python.
+    :returns: the number of null draws and the seed, as integers of Python.
 
     >>> check_options(500, 0.05, 0, True, bootstrap="tame")
     Traceback (most recent call last):
     ValueError: bootstrap: expected 'auto', 'parametric' or 'wild', found 'tame'
     """
     check_level(level)
-    check_seed(seed)
     check_flag("progress", progress)
     check_choice("bootstrap", bootstrap, ("auto", "parametric", "wild"))
     if sampler is not None:
         check_sampler(sampler)
-    return check_number("num_bootstrap", num_bootstrap, least=1)
+    return check_number("num_bootstrap", num_bootstrap, least=1), as_seed(seed)

@@ -19,6 +19,7 @@ from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.checks.views_argument import is_read_off_data, kinds_of_edits
 from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
+from pyro_ksd.common.random_numbers import Seed
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
@@ -28,6 +29,7 @@ from pyro_ksd.fit_tests.predictive import posterior_predictive
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.fitting.refits import refitted
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.models.programs.marginal import Marginal
@@ -59,7 +61,7 @@ def ksd_check(
     tolerance: float | None = None,
     gram: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: bool = True,
 ) -> xr.DataTree:
     """Checks whether the data could have come from the model, and where it fails if they could not.
@@ -109,7 +111,8 @@ def ksd_check(
         ``8 n²`` bytes a view.
     :param checkpoint: a file in which finished null draws are kept, safely against crashes. The same call goes on from
         there after it was stopped, and gives the same result, bit for bit. Delete the file when you have the result.
-    :param seed: of all random numbers; the same seed gives the same result.
+    :param seed: of all random numbers; the same seed gives the same result. An integer, or a ``torch.Generator``, from
+        which it is drawn.
     :param progress: whether to show progress bars.
     :returns: the groups of :func:`~pyro_ksd.results.to_datatree`. Read them with :func:`~pyro_ksd.results.summary`, see
         them with :func:`~pyro_ksd.plots.plot_check`.
@@ -124,7 +127,7 @@ def ksd_check(
     under the model and 'TTH', 'HTT', 'THH', ... are too frequent under the model; lengths are too variable under the
     model (standard deviation 4.47, in the data 2.14); at least 25 % of the sequences are not the model's
     """
-    num_bootstrap = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
+    num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
     check_flag("gram", gram)
     if order is not None:
         check_number("order", order, least=1)
@@ -217,7 +220,7 @@ def _refitted(
     """The model as it comes out of a fit to sequences."""
 
     def fit(sequences: Sequences) -> SequenceModel:
-        found = refit(model, sequences)
+        found = refitted(refit, model, sequences)
         if isinstance(found, Mapping):
             return as_model(model, sequences, parameters=found, **options)
         return as_model(found, sequences, **options)

@@ -26,7 +26,7 @@ from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.checks.views_argument import is_read_off_data
 from pyro_ksd.common.option_checks import check_function, check_number, found
 from pyro_ksd.common.progress import progress_bar
-from pyro_ksd.common.random_numbers import drawn_seed, seeded_generator
+from pyro_ksd.common.random_numbers import Seed, drawn_seed, seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.combination import harmonic_p
@@ -62,7 +62,7 @@ def power(
     num_bootstrap: int = 500,
     level: float = 0.05,
     runs: int = 200,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: bool = True,
 ) -> PowerTable:
     """How often a check of ``n`` sequences would see a fault of the model.
@@ -86,7 +86,8 @@ def power(
     :param num_bootstrap: the number of null draws of each check.
     :param level: the p-value up to which a check rejects.
     :param runs: the number of simulated checks for each ``n``.
-    :param seed: of all random numbers; the same seed gives the same result.
+    :param seed: of all random numbers; the same seed gives the same result. An integer, or a ``torch.Generator``, from
+        which it is drawn.
     :param progress: whether to show progress bars.
     :returns: a table with the power of each view and of all together, ``table["power"]``, and the ends of 95 %
         intervals, ``table["lower"]`` and ``table["upper"]``, by view and ``n``. Where some data sets have sequences to
@@ -107,7 +108,7 @@ def power(
     >>> power(random_walk(5), cut, 30, views="length", **options).attrs["verdict"]
     'visible in 100 % of the checks at n = 30'
     """
-    num_bootstrap = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap)
+    num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap)
     runs = check_number("runs", runs, least=1)
     sizes = _sizes(n)
     known = None if example is None else Sequences.of(example)
@@ -131,7 +132,9 @@ def power(
     names = [*meaning, *([_IMPOSSIBLE] if any(counts[_IMPOSSIBLE] for counts in seen) else []), _OVERALL]
     meaning |= {_IMPOSSIBLE: "sequences of probability 0", _OVERALL: "all of the above together"}
     by_view = {name: [counts[name] for counts in seen] for name in names}
-    return tabulated(by_view, runs, {name: meaning[name] for name in names}, kinds, level)
+    table = tabulated(by_view, runs, {name: meaning[name] for name in names}, kinds, level)
+    table.attrs["seed"] = seed
+    return table
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,13 @@ ENTRIES = 2**24
 """Entries of the largest temporary tensor of a quadratic form."""
 
 REPLICATES = 64
-"""Data sets drawn from a model whose statistics are computed together."""
+"""Data sets that are drawn from a model at once."""
+
+DRAWN_SEQUENCES = 2**15
+"""Sequences of these data sets, unless a single data set has more."""
+
+REPLICATED_EDITS = 2**21
+"""Edits around the drawn data sets whose statistics are computed together, unless a single data set has more."""
 
 PAIR_BYTES = 2**28
 """Bytes for a block of a kernel matrix between pairs of sequences, unless the caller chooses."""

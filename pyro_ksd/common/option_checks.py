@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-_LARGEST_SEED = 2**63 - 1
-
 
 def check_number(name: str, number: object, least: int, most: int | None = None) -> int:
     """Checks that an option is an integer of at least the given size; those of numpy count.
@@ -43,16 +41,6 @@ def is_count(number: object) -> bool:
     (True, False, False, False)
     """
     return isinstance(number, Integral) and not isinstance(number, bool) and int(number) >= 1
-
-
-def check_seed(seed: object) -> int:
-    """Checks the seed of random numbers, and gives it as an integer of Python.
-
-    >>> check_seed(None)
-    Traceback (most recent call last):
-    ValueError: seed: expected an integer from 0 to 9223372036854775807, found None
-    """
-    return check_number("seed", seed, least=0, most=_LARGEST_SEED)
 
 
 def is_real(number: object) -> bool:

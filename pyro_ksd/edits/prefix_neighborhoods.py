@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_function, check_number
+from pyro_ksd.common.random_numbers import Seed
 from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.edits.neighborhoods import (
     Neighborhood,
@@ -160,7 +161,7 @@ class PrefixInsertionsDeletions(_PrefixNeighborhood):
         return reach(width + 1, self.locations) * self.top + reach(width, self.locations)
 
 
-def sparse_zs(codes: Tensor, replacements: int, seed: int = 0) -> Neighborhood:
+def sparse_zs(codes: Tensor, replacements: int, seed: Seed = 0) -> Neighborhood:
     """A few substitutions, insertions and deletions, for large alphabets.
 
     :param codes: long ``[K]``, the codes of the symbols that may come and go. To choose them by the data that are

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.option_checks import check_number, check_seed, is_count
+from pyro_ksd.common.option_checks import check_number, is_count
+from pyro_ksd.common.random_numbers import Seed, as_seed
 from pyro_ksd.common.row_groups import distinct_rows
 from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.sequences.argument_checks import check_sequences
@@ -34,15 +35,15 @@ class RandomReplacements:
     """
 
     count: int
-    seed: int = 0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         check_number("count", self.count, least=1)
-        check_seed(self.seed)
+        object.__setattr__(self, "seed", as_seed(self.seed))
 
     def steps(self, size: int) -> list[int]:
         """The steps ``1 .. size-1`` on the ring of codes, with each step also the one back."""
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(as_seed(self.seed))
         half = (torch.randperm(size // 2, generator=generator) + 1)[: (self.count + 1) // 2].tolist()
         return sorted({*half, *(size - step for step in half)} - {size})
 

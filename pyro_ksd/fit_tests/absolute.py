@@ -14,7 +14,7 @@ from torch import Tensor
 from pyro_ksd.common.checkpoints import Checkpoint, digest, versions
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
 from pyro_ksd.fit_tests.combination import harmonic_p
@@ -84,7 +84,7 @@ def goodness_of_fit(
     refit: Callable[[Sequences], SequenceModel] | None = None,
     log_joint: Tensor | None = None,
     num_bootstrap: int = 500,
-    seed: int = 0,
+    seed: Seed = 0,
     checkpoint: Checkpoint | None = None,
     max_bytes: int = PAIR_BYTES,
     progress: bool = False,
@@ -117,6 +117,7 @@ def goodness_of_fit(
     if len({view.name for view in views}) < len(views):
         raise ValueError(f"views: expected distinct names, found {[view.name for view in views]}")
     check_number("num_bootstrap", num_bootstrap, least=1)
+    seed = as_seed(seed)
     check_possible(model, sequences, log_joint)
     kind = _kind(model, sequences, views, bootstrap, refit is not None)
     if kind == "wild":

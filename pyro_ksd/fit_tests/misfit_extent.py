@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_level
-from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.discrepancy_bounds import Closeness, closeness
 from pyro_ksd.fit_tests.factor_tolerance import ToleratedFactors, tolerated_factors
@@ -65,7 +65,7 @@ def extent(
     level: float = 0.05,
     tolerance: float | None = None,
     num_impossible: int = 0,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Extent:
     """How large the misfit is that a test found.
 
@@ -88,6 +88,7 @@ def extent(
     (True, 0.005)
     """
     check_level(level)
+    seed = as_seed(seed)
     foreign = ForeignShare(torch.zeros_like(result.p_value), 0.0)
     if result.p_value_overall <= level:
         foreign = foreign_share(result.matrices, result.null.extreme, level)

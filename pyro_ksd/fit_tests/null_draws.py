@@ -3,28 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, resumable
-from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES, REPLICATES
+from pyro_ksd.common.chunk_sizes import DRAWN_SEQUENCES, ENTRIES, PAIR_BYTES, REPLICATED_EDITS, REPLICATES
 from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
 from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.random_numbers import check_generator
+from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weighted_u_statistics
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_drawn
+from pyro_ksd.models.session_state import session_kept
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.views import View, check_views
+
+_DISTINCT = 10  # sequences of a data set, all of which hardly come again in the same order by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,19 +197,82 @@ def parametric_bootstrap(
     model = required_model(model)
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
     draws = []
+    drawn = _NewDraws(model, size, covariates, generator)
 
     def block(together: int) -> dict[str, Tensor]:
-        replicates = draw_data_sets(model, together, size, covariates, generator)
-        return null_statistics(model, replicates, size, views, max_bytes).parts
+        replicates = drawn(together)
+        parts = [
+            null_statistics(model.for_rows(rows.start), replicates[rows], size, views, max_bytes)
+            for rows in _parts(replicates, size, views)
+        ]
+        return NullDraws.cat(parts).parts
 
     with progress_bar(total=num_draws, desc="parametric bootstrap", unit="draw", show=progress) as bar:
-        for begin in range(0, num_draws, REPLICATES):
-            together = min(REPLICATES, num_draws - begin)
+        for begin in range(0, num_draws, sets_at_once(size)):
+            together = min(sets_at_once(size), num_draws - begin)
             with counted_if_stopped(begin, num_draws, "null draws", checkpoint):
                 name = f"draws from {begin}"
                 draws.append(NullDraws(**resumable(checkpoint, name, generator, partial(block, together))))
             bar.update(together)
     return NullDraws.cat(draws)
+
+
+def sets_at_once(size: int) -> int:
+    """How many data sets of ``size`` sequences are drawn at once.
+
+    It depends on nothing else, as the random numbers of a draw depend on it.
+
+    >>> sets_at_once(50), sets_at_once(4096), sets_at_once(10**6)
+    (64, 8, 1)
+    """
+    return min(REPLICATES, max(1, DRAWN_SEQUENCES // size))
+
+
+def _parts(replicates: Sequences, size: int, views: Sequence[View]) -> list[slice]:
+    """The rows of data sets that are looked at together, so many that their edits are not too many."""
+    neighborhoods = {view.operator.neighborhood for view in views}
+    edits = torch.stack([edit_bounds(around, replicates) for around in neighborhoods]).amax(0)
+    total = 0
+    begins = [0]
+    for index, own in enumerate(edits.view(-1, size).sum(1).tolist()):
+        if total and total + own > REPLICATED_EDITS:
+            begins.append(index * size)
+            total = 0
+        total += own
+    return [slice(*pair) for pair in pairwise([*begins, len(replicates)])]
+
+
+class _NewDraws:
+    """Draws data sets, another one in each call.
+
+    :param size: the number of sequences of a data set.
+    :param covariates: those of the data, which every data set has; ``None`` if there are none.
+    """
+
+    def __init__(
+        self, model: SequenceModel, size: int, covariates: Covariates | None, generator: torch.Generator
+    ) -> None:
+        self._model = model
+        self._size = size
+        self._covariates = covariates
+        self._generator = generator
+        self._before: list[list[Hashable]] | None = None
+
+    def __call__(self, num_sets: int) -> Sequences:
+        """Data sets, one after the other.
+
+        :raises ValueError: if the first one is the same as in the call before, with other random numbers.
+        """
+        drawn = draw_data_sets(self._model, num_sets, self._size, self._covariates, self._generator)
+        first = drawn[: self._size].to_lists()
+        if first == self._before and len(set(map(tuple, first))) >= _DISTINCT:
+            raise ValueError(
+                "draw: expected another data set in each call, found the same one again: the model or sampler sets a "
+                "seed itself, or has a generator of its own that it seeds in each call; take all random numbers from "
+                "the generator that is passed, and leave out torch.manual_seed, numpy.random.seed and random.seed"
+            )
+        self._before = first
+        return drawn
 
 
 def refitted_bootstrap(
@@ -242,9 +310,10 @@ def refitted_bootstrap(
     check_function("refit", refit, "sequences")
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
     draws = []
+    drawn = _NewDraws(model, size, covariates, generator)
 
     def one() -> dict[str, Tensor]:
-        replicate = draw_data_sets(model, 1, size, covariates, generator)
+        replicate = drawn(1)
         return null_statistics(_refitted(refit, replicate), replicate, size, views, max_bytes).parts
 
     for index in progress_bar(range(num_draws), show=progress, desc="refitted bootstrap", unit="draw"):
@@ -254,7 +323,8 @@ def refitted_bootstrap(
 
 
 def _refitted(refit: Callable[[Sequences], SequenceModel], replicate: Sequences) -> SequenceModel:
-    fitted = refit(replicate)
+    with session_kept(seed=0):
+        fitted = refit(replicate)
     check_instance("refit", fitted, SequenceModel, "a function that gives a model")
     return fitted
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,10 @@ from torch import Tensor
 
 from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, digest, resumable, versions
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
-from pyro_ksd.common.option_checks import check_flag, check_number, check_seed, found
+from pyro_ksd.common.lazy_values import computed_once
+from pyro_ksd.common.option_checks import check_flag, check_number, found
 from pyro_ksd.common.progress import progress_bar
-from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
@@ -74,7 +75,7 @@ def posterior_predictive(
     views: Sequence[View],
     *,
     checkpoint: Checkpoint | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     max_bytes: int = PAIR_BYTES,
     progress: bool = False,
 ) -> PosteriorPredictive:
@@ -97,7 +98,7 @@ def posterior_predictive(
     torch.Size([3, 10])
     """
     _check_arguments(models, sequences, views)
-    check_seed(seed)
+    seed = as_seed(seed)
     check_number("max_bytes", max_bytes, least=1)
     check_flag("progress", progress)
     size = len(sequences)
@@ -166,7 +167,7 @@ class _Part:
     views: Sequence[View]
     max_bytes: int
 
-    @cached_property
+    @computed_once
     def assembly(self) -> Assembly:
         _check_possible(self.models, self.sequences)
         return assemble(self.models.batch, self.sequences, self.views, self.max_bytes, keep=True)

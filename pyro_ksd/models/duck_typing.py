@@ -8,9 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.random_numbers import following_seed
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.repeated_runs import repeatable
+from pyro_ksd.models.session_state import isolated
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates
 
@@ -73,12 +76,12 @@ class AdaptedModel(SequenceModel):
         return int(self._model.alphabet_size)
 
     def log_joint(self, sequences: Sequences) -> Tensor:
-        values: Tensor = self._model.log_joint(sequences)
-        return values
+        with isolated():
+            return repeatable(lambda: self._model.log_joint(sequences), "model")
 
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
-        values: Tensor = self._model.log_ratio(sequences, edits)
-        return values
+        with isolated():
+            return repeatable(lambda: self._model.log_ratio(sequences, edits), "model")
 
     @property
     def can_draw(self) -> bool:
@@ -87,7 +90,8 @@ class AdaptedModel(SequenceModel):
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         if not self.can_draw:
             return super().draw(num_sequences, generator)
-        drawn: Sequences = self._model.draw(num_sequences, generator)
+        with isolated(seed=following_seed(generator)):
+            drawn: Sequences = self._model.draw(num_sequences, generator)
         return drawn
 
     @property
@@ -97,7 +101,8 @@ class AdaptedModel(SequenceModel):
     def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
         if not hasattr(self._model, "draw_given"):
             return super().draw_given(covariates, generator)
-        drawn: Sequences = self._model.draw_given(covariates, generator)
+        with isolated(seed=following_seed(generator)):
+            drawn: Sequences = self._model.draw_given(covariates, generator)
         return drawn
 
     @property

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.rounding import rounding_of_ratios, warn_of_rounding
 from pyro_ksd.sequences.container import Sequences
 
 _SHOWN = 3  # sequences in a message
@@ -40,8 +41,16 @@ class ImpossibleSequences:
 def checked_log_joint(model: SequenceModel, sequences: Sequences) -> Tensor:
     """The log-joints of sequences, ``[N]``, without gradients.
 
+    Warns if they are in single precision and so large that rounding matters.
+
     :raises ValueError: if the model gives something else.
     """
+    log_joint = _log_joint(model, sequences)
+    warn_of_rounding(rounding_of_ratios(log_joint), f"log_joint of {model.name}")
+    return log_joint
+
+
+def _log_joint(model: SequenceModel, sequences: Sequences) -> Tensor:
     with torch.no_grad():
         log_joint = model.log_joint(sequences)
     check_tensor("log_joint", log_joint.double() if isinstance(log_joint, Tensor) else log_joint, len(sequences))
@@ -60,7 +69,7 @@ def find_impossible(model: SequenceModel, sequences: Sequences, log_joint: Tenso
     the model gives probability zero to 1 of 3 sequences: sequence 1, ['a', 'b']. It cannot have made them
     """
     if log_joint is None:
-        log_joint = checked_log_joint(model, sequences)
+        log_joint = _log_joint(model, sequences)
     bad = log_joint.isnan().nonzero().squeeze(1)
     if len(bad):
         raise ValueError(

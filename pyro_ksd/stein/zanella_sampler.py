@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import EDITS
-from pyro_ksd.common.option_checks import check_flag, check_number, check_positive, check_seed
+from pyro_ksd.common.option_checks import check_flag, check_number, check_positive
 from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.common.random_numbers import Seed, as_seed
 from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood, zs
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
@@ -95,7 +96,7 @@ def zanella_sample(
     time: float,
     neighborhood: Neighborhood | None = None,
     balancing: str | Balancing = "barker",
-    seed: int | torch.Generator = 0,
+    seed: Seed = 0,
     progress: bool = True,
 ) -> ZanellaSamples:
     r"""Samples a model by independent Zanella processes, which need only its probability ratios.
@@ -163,8 +164,8 @@ def zanella_sample(
     return ZanellaSamples(states, time, jumps, recorded, lengths)
 
 
-def _generator(seed: int | torch.Generator) -> torch.Generator:
-    return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(check_seed(seed))
+def _generator(seed: Seed) -> torch.Generator:
+    return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(as_seed(seed))
 
 
 def _possible(model: SequenceModel, start: Sequences) -> Tensor:

@@ -16,12 +16,19 @@ RIGHT: dict[str, Any] = {"num_bootstrap": 500, "level": 0.05, "seed": 0, "progre
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"num_bootstrap": np.int64(500)}, {"bootstrap": "wild"}, {"sampler": random_walk().draw}]
+    "options",
+    [
+        {},
+        {"num_bootstrap": np.int64(500)},
+        {"seed": np.int8(0)},
+        {"bootstrap": "wild"},
+        {"sampler": random_walk().draw},
+    ],
 )
 def test_options_that_pass(options: dict[str, Any]) -> None:
-    draws = check_options(**(RIGHT | options))
-    assert draws == 500
-    assert type(draws) is int
+    draws, seed = check_options(**(RIGHT | options))
+    assert (draws, seed) == (500, 0)
+    assert type(draws) is type(seed) is int
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from pyro_ksd.common.option_checks import (
     check_mapping,
     check_number,
     check_positive,
-    check_seed,
     found,
     is_count,
     is_real,
@@ -61,15 +60,6 @@ def test_levels_that_do_not(level: object) -> None:
     message = f"level: expected a number between 0 and 1, such as 0.05, found {level!r}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         check_level(level)
-
-
-def test_seeds() -> None:
-    assert check_seed(np.int64(3)) == 3
-    for wrong in (-1, 2**63, None, 0.5, True):
-        with pytest.raises(
-            ValueError, match=rf"^seed: expected an integer from 0 to 9223372036854775807, found {wrong}$"
-        ):
-            check_seed(wrong)
 
 
 def test_what_is_a_number() -> None:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 import torch
 
-from pyro_ksd.common.random_numbers import check_generator, drawn_seed, global_random_state, seeded_generator
+from pyro_ksd.common.random_numbers import as_seed, check_generator, drawn_seed, following_seed, seeded_generator
 
 
 def numbers(generator: torch.Generator | None = None) -> list[float]:
@@ -44,49 +47,58 @@ def test_seeds_are_drawn_from_the_global_state_if_there_is_no_generator() -> Non
     assert seeds[0] != seeds[1]
 
 
-def test_the_global_state_is_seeded_by_the_generator_and_restored() -> None:
+@pytest.mark.parametrize(
+    "seed", [3, np.int64(3), np.uint8(3), np.array(3), torch.tensor(3), torch.tensor(3, dtype=torch.uint8)]
+)
+def test_seeds_are_integers_of_any_kind(seed: object) -> None:
+    assert as_seed(seed) == 3
+    assert type(as_seed(seed)) is int
+
+
+def test_the_largest_seed() -> None:
+    assert as_seed(2**63 - 1) == 2**63 - 1
+    seeded_generator(2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        (-1, "-1"),
+        (2**63, "9223372036854775808"),
+        (None, "None"),
+        (0.5, "0.5"),
+        (1.0, "1.0"),
+        (True, "True"),
+        (np.True_, "np.True_"),
+        ("0", "'0'"),
+        (torch.tensor(0.0), "tensor(0.)"),
+        (torch.tensor(True), "tensor(True)"),
+        (torch.tensor([0]), "Tensor of shape [1]"),
+        (np.array([0, 1]), "ndarray of shape [2]"),
+        (np.random.default_rng(0), "Generator(PCG64)"),
+        (torch.Generator, "the class Generator"),
+    ],
+)
+def test_what_is_no_seed(wrong: object, shown: str) -> None:
+    message = f"seed: expected an integer from 0 to 9223372036854775807 or a torch.Generator, found {shown}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        as_seed(wrong)
+
+
+def test_a_generator_gives_another_seed_each_time() -> None:
+    generator, again = (torch.Generator().manual_seed(1) for _ in range(2))
+    seeds = [as_seed(generator) for _ in range(3)]
+    assert seeds == [as_seed(again) for _ in range(3)]
+    assert len(set(seeds)) == 3
+
+
+def test_a_following_seed_leaves_the_generator_where_it_is() -> None:
+    generator = torch.Generator().manual_seed(2)
+    seeds = [following_seed(generator), following_seed(generator), drawn_seed(generator), following_seed(generator)]
+    assert seeds[0] == seeds[1] == seeds[2] != seeds[3]
     with torch.random.fork_rng():
-        torch.manual_seed(5)
-        expected = numbers()
-        found = []
-        for before in (0, 7):
-            torch.manual_seed(before)
-            with global_random_state(torch.Generator().manual_seed(1)):
-                found.append(numbers())
-        assert found[0] == found[1]
-        torch.manual_seed(5)
-        with global_random_state(torch.Generator().manual_seed(1)):
-            numbers()
-        assert numbers() == expected
-
-
-def test_the_global_state_moves_the_generator_on() -> None:
-    generator = torch.Generator().manual_seed(1)
-    found = []
-    for _ in range(2):
-        with global_random_state(generator):
-            found.append(numbers())
-    assert found[0] != found[1]
-
-
-def test_the_global_state_is_restored_after_an_error() -> None:
-    with torch.random.fork_rng():
-        torch.manual_seed(5)
-        expected = numbers()
-        torch.manual_seed(5)
-        with pytest.raises(RuntimeError, match="stop"), global_random_state(torch.Generator().manual_seed(1)):
-            raise RuntimeError("stop")
-        assert numbers() == expected
-
-
-def test_without_a_generator_the_global_state_is_left_alone() -> None:
-    with torch.random.fork_rng():
-        torch.manual_seed(5)
-        expected = [numbers(), numbers()]
-        torch.manual_seed(5)
-        with global_random_state(None):
-            inside = numbers()
-        assert [inside, numbers()] == expected
+        torch.manual_seed(4)
+        assert following_seed(None) != following_seed(None)  # without a generator it is drawn
 
 
 def test_generators_are_those_of_torch() -> None:

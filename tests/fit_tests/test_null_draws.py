@@ -7,18 +7,21 @@ import pytest
 import torch
 from example_models import walk
 
+from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.null_draws import (
+    _parts,
     multinomial,
     parametric_bootstrap,
     rademacher,
     refitted_bootstrap,
+    sets_at_once,
     wild_bootstrap,
 )
 from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix
-from pyro_ksd.models import MarkovSequence, fit_markov
+from pyro_ksd.models import MarkovSequence, fit_markov, with_sampler
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import ZanellaOperator
@@ -102,6 +105,77 @@ def largest_z(matrix: SteinMatrix) -> float:
         return float("nan")
     total, spread = scores(matrix)
     return float((total / spread)[spread > 0].abs().max()) if (spread > 0).any() else 0.0
+
+
+class Drawn(MarkovSequence):
+    """A walk that keeps the sizes of its draws."""
+
+    def __init__(self) -> None:
+        super().__init__(walk().probs)
+        self.sizes: list[int] = []
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        self.sizes.append(num_sequences)
+        return super().draw(num_sequences, generator)
+
+
+@pytest.mark.parametrize("num_draws", [1, 64, 65, 128, 129])
+def test_no_draw_is_missing_and_none_too_many(num_draws: int) -> None:
+    model = Drawn()
+    null = parametric_bootstrap(model, 3, [NGRAMS, HAMMING], num_draws, seeded())
+    assert null.statistic.shape == (num_draws, 2)
+    assert sum(model.sizes) == 3 * num_draws
+    assert len(set(null.statistic[:, 0].tolist())) > 0.9 * num_draws
+
+
+@pytest.mark.parametrize("edits", [1, 300, 2000])
+def test_statistics_do_not_depend_on_how_many_are_computed_together(
+    edits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = [*default_views(), HAMMING]
+    expected = parametric_bootstrap(walk(), 5, views, 20, seeded())
+    monkeypatch.setattr("pyro_ksd.fit_tests.null_draws.REPLICATED_EDITS", edits)
+    found = parametric_bootstrap(walk(), 5, views, 20, seeded())
+    assert found.statistic.equal(expected.statistic)
+    torch.testing.assert_close(found.extreme, expected.extreme, rtol=0, atol=0, equal_nan=True)
+
+
+def test_edits_bound_what_is_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    sequences = walk().draw(40, seeded())
+    bounds = edit_bounds(ZanellaOperator().neighborhood, sequences).view(-1, 4).sum(1)
+    monkeypatch.setattr("pyro_ksd.fit_tests.null_draws.REPLICATED_EDITS", int(2.5 * bounds.double().mean()))
+    parts = _parts(sequences, 4, [NGRAMS])
+    assert torch.cat([torch.arange(40)[part] for part in parts]).tolist() == list(range(40))
+    sums = [int(bounds[part.start // 4 : part.stop // 4].sum()) for part in parts]
+    assert 1 < len(parts) < 10
+    assert all(total <= 2.5 * bounds.double().mean() for total in sums)
+    assert all((part.stop - part.start) % 4 == 0 for part in parts)
+
+
+def test_large_data_sets_are_drawn_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [sets_at_once(size) for size in (2, 512, 513, 4000, 32768, 10**6)] == [64, 64, 63, 8, 1, 1]
+    monkeypatch.setattr("pyro_ksd.fit_tests.null_draws.DRAWN_SEQUENCES", 40)
+    model = Drawn()
+    assert len(parametric_bootstrap(model, 15, [NGRAMS], 5, seeded()).statistic) == 5
+    assert model.sizes == [30, 30, 15]
+
+
+def test_a_sampler_that_repeats_itself_is_refused() -> None:
+    def sampler(num_sequences: int, generator: torch.Generator) -> Sequences:
+        return walk().draw(num_sequences, seeded(3))
+
+    model = with_sampler(walk(), sampler)
+    parametric_bootstrap(model, 20, [NGRAMS], 64, seeded())  # drawn at once: independent data sets
+    message = "draw: expected another data set in each call, found the same one again"
+    with pytest.raises(ValueError, match=message):
+        parametric_bootstrap(model, 20, [NGRAMS], 128, seeded())
+    with pytest.raises(ValueError, match=message):
+        refitted_bootstrap(model, lambda data: fit_markov(data, 1, pseudocount=1.0), 20, [NGRAMS], 2, seeded())
+
+
+def test_a_model_of_one_sequence_may_repeat_itself() -> None:
+    only = MarkovSequence(torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]).double())
+    assert not parametric_bootstrap(only, 20, [NGRAMS], 65, seeded()).statistic.any()
 
 
 def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from pyro_ksd.checks.baselines.sampling import drawn_for, null_draws, sampleable
 from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.common.option_checks import check_number, is_real
-from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.common.random_numbers import Seed, seeded_generator
 from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.fitting.counting import check_pseudocount, fitted_log_likelihoods
@@ -35,7 +35,7 @@ def likelihood_ratio_check(
     sampler: Sampler | None = None,
     num_bootstrap: int = 500,
     level: float = 0.05,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: bool = True,
 ) -> xr.DataTree:
     r"""Checks whether an alternative explains the data better than the model, by the likelihood ratio.
@@ -58,7 +58,8 @@ def likelihood_ratio_check(
     :param sampler: draws sequences from a model that cannot: takes their number and a generator.
     :param num_bootstrap: the number of null draws. The smallest p-value is ``1 / (num_bootstrap + 1)``.
     :param level: the p-value up to which the verdict is that the model does not fit.
-    :param seed: of all random numbers; the same seed gives the same result.
+    :param seed: of all random numbers; the same seed gives the same result. An integer, or a ``torch.Generator``, from
+        which it is drawn.
     :param progress: whether to show progress bars.
     :returns: the groups of :func:`~pyro_ksd.results.common_groups`, with one view. Null draws that a given alternative
         cannot have made, whose statistic is :math:`-\infty`, stand below all others.
@@ -70,7 +71,7 @@ def likelihood_ratio_check(
     >>> print(verdict(likelihood_ratio_check(random_walk(), data, progress=False)))
     the model does not fit (p = 0.002): the model gets runs of 2 symbols, the start or the end wrong
     """
-    num_bootstrap = check_options(num_bootstrap, level, seed, progress, sampler=sampler)
+    num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, sampler=sampler)
     ready, sequences = sampleable(model, data, parameters, sampler)
     check_possible(ready, sequences)
     other = _alternative(alternative, pseudocount, sequences)
@@ -82,7 +83,7 @@ def likelihood_ratio_check(
 
     observed = statistics(sequences)[0]
     null = null_draws(
-        lambda sets: statistics(drawn_for(sequences, ready, sets * size, generator)), num_bootstrap, progress
+        lambda sets: statistics(drawn_for(sequences, ready, sets * size, generator)), num_bootstrap, size, progress
     )
     null = _finite(null, observed)
     each, overall = harmonic_p(observed, null)

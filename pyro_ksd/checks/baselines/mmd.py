@@ -15,7 +15,7 @@ from pyro_ksd.checks.fit_options import check_options
 from pyro_ksd.common.chunk_sizes import ENTRIES, PAIR_BYTES
 from pyro_ksd.common.option_checks import check_instance, check_mapping, check_number
 from pyro_ksd.common.progress import progress_bar
-from pyro_ksd.common.random_numbers import seeded_generator
+from pyro_ksd.common.random_numbers import Seed, seeded_generator
 from pyro_ksd.fit_tests.absolute import SMALL_SAMPLE, Bootstrap
 from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.null_draws import rademacher
@@ -40,7 +40,7 @@ def mmd_check(
     bootstrap: Bootstrap = "auto",
     num_bootstrap: int = 500,
     level: float = 0.05,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: bool = True,
 ) -> xr.DataTree:
     r"""Checks whether the data look like sequences drawn from the model, by the maximum mean discrepancy.
@@ -66,7 +66,8 @@ def mmd_check(
         sample. ``"auto"`` is wild from 100 sequences on, if there are as many samples.
     :param num_bootstrap: the number of null draws. The smallest p-value is ``1 / (num_bootstrap + 1)``.
     :param level: the p-value up to which the verdict is that the model does not fit.
-    :param seed: of all random numbers; the same seed gives the same result.
+    :param seed: of all random numbers; the same seed gives the same result. An integer, or a ``torch.Generator``, from
+        which it is drawn.
     :param progress: whether to show progress bars.
     :returns: the groups of :func:`~pyro_ksd.results.common_groups`, one view a kernel.
 
@@ -77,7 +78,7 @@ def mmd_check(
     >>> print(verdict(mmd_check(random_walk(), data, kernels={"pairs": ContiguousKernel(2)}, progress=False)))
     the model does not fit (p = 0.002): the model gets pairs of neighbors wrong
     """
-    num_bootstrap = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
+    num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
     kernels = _default_kernels() if kernels is None else kernels
     _check_kernels(kernels)
     ready, sequences = sampleable(model, data, parameters, sampler)
@@ -175,7 +176,7 @@ def _parametric_draws(
         y = drawn_for(sequences, model, num_sets * samples, generator)
         return _statistics(kernels, x, y, num_sets)
 
-    return null_draws(statistics, num_draws, progress)
+    return null_draws(statistics, num_draws, max(len(sequences), samples), progress)
 
 
 def _wild_draws(matrices: list[SteinMatrix], num_draws: int, generator: torch.Generator, progress: bool) -> Tensor:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.checks.data_argument import as_sequences
-from pyro_ksd.common.chunk_sizes import REPLICATES
 from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.fit_tests.null_draws import sets_at_once
 from pyro_ksd.fit_tests.statistics import check_sample_size
 from pyro_ksd.models.base import SequenceModel, check_alphabet_size, draw_data_sets
 from pyro_ksd.models.conversion import as_model
@@ -54,14 +54,16 @@ def drawn_for(sequences: Sequences, model: SequenceModel, num_sequences: int, ge
     return draw_data_sets(model, times, len(sequences), sequences.covariates, generator).over(sequences.alphabet)
 
 
-def null_draws(statistics: Callable[[int], Tensor], num_draws: int, progress: bool) -> Tensor:
+def null_draws(statistics: Callable[[int], Tensor], num_draws: int, size: int, progress: bool) -> Tensor:
     """Statistics of data sets of a true model, ``[B, V]``.
 
     :param statistics: takes a number of data sets, draws them and gives their statistics, ``[G, V]``.
+    :param size: how many sequences a data set has.
     """
     draws = []
+    together = sets_at_once(size)
     with progress_bar(total=num_draws, desc="parametric bootstrap", unit="draw", show=progress) as bar:
-        for begin in range(0, num_draws, REPLICATES):
-            draws.append(statistics(min(REPLICATES, num_draws - begin)))
+        for begin in range(0, num_draws, together):
+            draws.append(statistics(min(together, num_draws - begin)))
             bar.update(len(draws[-1]))
     return torch.cat(draws)

@@ -57,6 +57,8 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
     Parameters are tensors, arrays of numpy, or nested lists. :meth:`log_prob` is differentiable in them; the methods of
     a model, :meth:`log_joint`, :meth:`log_ratio` and :meth:`draw`, track no gradients.
 
+    :param dtype: of the parameters, which :meth:`log_prob` has as well; left out, that of ``_log_prob``.
+
     Subclasses set their parameters, then call ``super().__init__``.
 
     >>> from pyro_ksd.examples import random_walk
@@ -75,7 +77,9 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
         max_length: int,
         batch_shape: torch.Size,
         validate_args: bool | None,
+        dtype: torch.dtype | None = None,
     ) -> None:
+        self._dtype = dtype
         self.max_length = max_length = check_number("max_length", max_length, least=1)
         self._alphabet_size = alphabet_size
         self._own_shape = batch_shape
@@ -97,7 +101,7 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
 
     @abstractmethod
     def _log_prob(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        """``[R]``, from long ``tokens`` ``[R, T]`` padded with -1 and the rows of the parameters, long ``[R]``."""
+        """Double ``[R]``, from long ``tokens`` ``[R, T]`` padded with -1 and the rows of the parameters ``[R]``."""
 
     @abstractmethod
     def _generate(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
@@ -105,19 +109,23 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
 
     @abstractmethod
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
-        """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, ``[E]``; every ``p(x) > 0``."""
+        """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, double ``[E]``; every ``p(x) > 0``."""
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """``log p``, of shape ``[...]`` broadcast with the batch shape, of padded sequences, long ``[..., T]``."""
+        """``log p``, of shape ``[...]`` broadcast with the batch shape, of padded sequences, long ``[..., T]``.
+
+        It has the dtype of the parameters, but is summed in double precision.
+        """
         if self._validate_args:
             self._validate_sample(value)
         shape = torch.broadcast_shapes(value.shape[:-1], self.batch_shape)
         tokens = value.expand(shape + value.shape[-1:]).reshape(shape.numel(), value.shape[-1])
-        return self._log_prob(tokens.long(), self._flat_rows(shape)).reshape(shape)
+        values = self._log_prob(tokens.long(), self._flat_rows(shape)).reshape(shape)
+        return values if self._dtype is None else values.to(self._dtype)
 
     @torch.no_grad()
     def log_joint(self, sequences: Sequences) -> Tensor:
-        """``log p(x)``, ``[N]``; ``-inf`` where the model calls a sequence impossible. Without gradients."""
+        """``log p(x)``, double ``[N]``; ``-inf`` where the model calls a sequence impossible. Without gradients."""
         self._check_one_model_for(sequences)
         return self._log_prob(sequences.padded(PAD), self._flat_rows(torch.Size([len(sequences)])))
 

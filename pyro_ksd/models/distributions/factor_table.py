@@ -16,7 +16,8 @@ from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.sequences.container import Sequences
 
 _PIECE = 2**15  # edits at a time: their codes stay in the cache
-_MOST_ENTRIES = 2**27  # of a table: a gigabyte
+_MOST_BITS = 30  # of the size of tables in bytes: a gigabyte; while they are made, a few times as much is needed
+_ROUNDING = 1e-9
 
 
 class FactorTable:
@@ -27,7 +28,7 @@ class FactorTable:
     where :math:`x_i` is the boundary symbol ``S`` for :math:`i < 0` and :math:`i = \ell`. The last factor is the one of
     stopping, 0 in models that have none. An edit changes only the factors around it, so ratios cost :math:`O(k)`.
 
-    :param factors: ``[B] + [S + 1] * (k + 1)``, the table :math:`f` of each member of a batch of models.
+    :param factors: double ``[B] + [S + 1] * (k + 1)``, the table :math:`f` of each member of a batch of models.
     """
 
     def __init__(self, factors: Tensor) -> None:
@@ -109,20 +110,29 @@ class FactorTable:
         return torch.nn.functional.pad(filled, (before, behind), value=self.boundary)
 
 
-def check_order(order: int, alphabet_size: int) -> None:
-    """Checks that an order is one, and that a table of all contexts can be held.
+def check_order(order: int, alphabet_size: int, num_models: int = 1) -> None:
+    """Checks that an order is one, and that the tables of all contexts can be held, before they are made.
 
-    >>> check_order(40, alphabet_size=3)
+    :param num_models: how many models have such a table.
+
+    >>> check_order(5, alphabet_size=60)
     Traceback (most recent call last):
-    ValueError: order: expected at most 12 for 3 symbols, found 40: the table of all contexts would be too large
+    ValueError: order: expected at most 3 for 60 symbols, found 5, for which the table of all contexts would take ...
     """
     check_number("order", order, least=1)
-    most = int(math.log(_MOST_ENTRIES, alphabet_size + 1)) - 1
-    if order > most:
-        raise ValueError(
-            f"order: expected at most {most} for {alphabet_size} symbols, found {order}: the table of all contexts "
-            "would be too large"
-        )
+    one_more = math.log2(alphabet_size + 1)
+    least = math.log2(8 * num_models) + one_more  # bits of the size in bytes of a table of order 0
+    most = int((_MOST_BITS - least) / one_more + _ROUNDING)
+    if order <= most:
+        return
+    expected = f"at most {most}" if most > 0 else "none"
+    tables = "the table of all contexts" if num_models == 1 else f"{num_models} tables of all contexts"
+    digits = (least + order * one_more) * math.log10(2) - 9
+    gigabytes = f"{10**digits:,.3g}" if digits < 6 else f"1e{int(digits)}"
+    raise ValueError(
+        f"order: expected {expected} for {alphabet_size} symbols, found {order}, for which {tables} would take "
+        f"{gigabytes} GB, more than {2**_MOST_BITS / 1e9:.3g} GB; lower the order, or join rare symbols into one"
+    )
 
 
 def context_is_possible(boundary: int, order: int) -> Tensor:

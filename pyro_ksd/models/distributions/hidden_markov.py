@@ -95,10 +95,12 @@ class HiddenMarkovSequence(SequenceDistribution):
         batch_shape, (self._initial, self._transition, self._emission, self._stop) = align(
             initial=(initial, 1), transition=(transition, 2), emission=(emission, 2), stop=(stopping, 1)
         )
-        going = (1 - self._stop)[..., None] * self._transition
-        self._moves = torch.cat([going, self._stop[..., None]], -1)
-        self._by_symbol = self._emission.mT.contiguous()
-        super().__init__(symbols, max_length, batch_shape, validate_args)
+        # Products over many steps: in double precision, whatever the parameters have.
+        stops = self._stop.double()[..., None]
+        self._moves = torch.cat([(1 - stops) * self._transition, stops], -1)
+        self._by_symbol = self._emission.mT.double().contiguous()
+        self._first = torch.nn.functional.pad(self._initial.double(), (0, 1))
+        super().__init__(symbols, max_length, batch_shape, validate_args, self._initial.dtype)
 
     @property
     def initial(self) -> Tensor:
@@ -135,7 +137,7 @@ class HiddenMarkovSequence(SequenceDistribution):
         ahead = _stacked(messages)
         back = _stacked(list(self._backward(tokens))[::-1])
         parts = [self._block_ratio(block, ahead, back, old, len(messages)) for block in edits.pieces(_PIECE)]
-        return torch.cat(parts) if parts else self._initial[0, :0]
+        return torch.cat(parts) if parts else self._first[0, :0]
 
     def _block_ratio(self, block: SpliceBlock, ahead: Message, back: Message, old: Tensor, places: int) -> Tensor:
         """Messages up to the splice and from behind it stay; only the inserted symbols lie between."""
@@ -151,7 +153,7 @@ class HiddenMarkovSequence(SequenceDistribution):
 
     def _forward(self, tokens: Tensor, rows: Tensor) -> Iterator[Message]:
         """The messages before each position, ``T + 1`` in all; they stay as they are after the end."""
-        message = torch.nn.functional.pad(self._initial, (0, 1))[rows], self._initial.new_zeros(len(rows))
+        message = self._first[rows], self._first.new_zeros(len(rows))
         yield message
         for symbol in tokens.unbind(1):
             inside = symbol != PAD
@@ -161,7 +163,7 @@ class HiddenMarkovSequence(SequenceDistribution):
 
     def _backward(self, tokens: Tensor) -> Iterator[Message]:
         """The messages from each position to the end, the last position first, ``T + 1`` in all; for one model."""
-        final = self._initial.new_zeros(len(tokens), self._moves.shape[-1])
+        final = self._first.new_zeros(len(tokens), self._moves.shape[-1])
         final[:, -1] = 1
         message = final, final.new_zeros(len(tokens))
         yield message

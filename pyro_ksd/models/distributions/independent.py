@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -11,7 +12,6 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from pyro_ksd.common.option_checks import check_number, found
-from pyro_ksd.common.random_numbers import global_random_state
 from pyro_ksd.models.distributions.local import LocalSequence
 from pyro_ksd.models.distributions.log_space import safe_log
 from pyro_ksd.models.distributions.parameter_checks import (
@@ -24,6 +24,10 @@ from pyro_ksd.models.distributions.parameter_checks import (
     last_size,
 )
 from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
+
+_NO_TAIL = math.log(1e-12)  # the log-probability of a length from which on no longer ones are to be expected
+_ROUNDING = 1e-3  # of the sum of many probabilities in single precision
+_ROUNDING_OF_DOUBLES = 1e-9
 
 
 class IndependentSequence(LocalSequence):
@@ -76,8 +80,8 @@ class IndependentSequence(LocalSequence):
         self._minimum = minimum
         self._length = distribution.expand(batch_shape)
         self._probs = probs.expand((*batch_shape, size)).reshape(-1, size)
-        factors = torch.nn.functional.pad(safe_log(self._probs), (0, 1))
-        super().__init__(factors, 1000 if max_length is None else max_length, batch_shape, validate_args)
+        factors = torch.nn.functional.pad(safe_log(self._probs.double()), (0, 1))
+        super().__init__(factors, 1000 if max_length is None else max_length, batch_shape, validate_args, probs.dtype)
 
     @property
     def probs(self) -> Tensor:
@@ -89,18 +93,47 @@ class IndependentSequence(LocalSequence):
         drawn = drawn.reshape([-1] + [1] * len(self._own_shape))
         inside = (self._length.support.check(drawn) & (drawn >= 0)).expand((longest + 1, *self._own_shape))
         terms: Tensor = self._length.log_prob(drawn.where(inside, 0)).masked_fill(~inside, -torch.inf)
-        return terms.to(self._probs.dtype).reshape(longest + 1, -1).T
+        return terms.double().reshape(longest + 1, -1).T
 
     def _generate(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         cumulated = cumulative(self._probs)
         rows = self._flat_rows(shape)
-        with global_random_state(generator):
-            lengths = self._minimum + self._length.expand(shape).sample().long().reshape(-1)
+        lengths = self._drawn_lengths(rows, generator)
 
         def step(position: int, alive: Tensor) -> Tensor:
             return pick(cumulated[rows[alive]], generator).masked_fill(lengths[alive] <= position, PAD)
 
         return grow(len(rows), self.max_length, step)
+
+    def _drawn_lengths(self, rows: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Lengths, long ``[R]``, by inverting the distribution function; ``max_length + 1`` for all longer ones.
+
+        Samplers of torch take no generator, and to seed torch's global state for them would disturb other threads.
+        """
+        uniform = torch.rand(len(rows), dtype=torch.double, generator=generator)
+        terms = self._length_terms(self.max_length + 1)
+        single = self._length.log_prob(torch.zeros(())).dtype == torch.float
+        cumulated = _distribution_function(terms, _ROUNDING if single else _ROUNDING_OF_DOUBLES)
+        lengths = torch.empty_like(rows)
+        for row in rows.unique().tolist():
+            own = rows == row
+            lengths[own] = torch.searchsorted(cumulated[row], uniform[own], right=True)
+        return lengths.clamp_(max=self.max_length + 1)
+
+
+def _distribution_function(terms: Tensor, rounding: float) -> Tensor:
+    """The probability of each length or a shorter one, double ``[B, M]``, from log-probabilities, double ``[B, M]``.
+
+    The last one is exactly 1, unless there are longer lengths.
+
+    :param rounding: how far the sum of all probabilities may be from 1.
+    """
+    cumulated = terms.exp().cumsum(-1)
+    total = cumulated[:, -1:]
+    # What is missing from 1 is nothing but rounding if there is little of it and the distribution has died out.
+    died_out = terms[:, -1:] < _NO_TAIL - math.log(terms.shape[1])
+    whole = (total > 1) | (died_out & (total > 1 - rounding))
+    return torch.where(whole, cumulated / total, cumulated).contiguous()
 
 
 def _checked(length: Any) -> Any:

@@ -71,9 +71,9 @@ class LinearChainMRF(LocalSequence):
         batch_shape, (self._pairwise, self._unary, self._length) = align(
             pairwise=(pairwise, 2), unary=(unary, 1), length=(length, 1)
         )
-        self._transfer = torch.nn.functional.pad(self._pairwise, (0, 0, 0, 1)) + self._unary[:, None]
+        self._transfer = torch.nn.functional.pad(self._pairwise.double(), (0, 0, 0, 1)) + self._unary[:, None].double()
         factors = torch.nn.functional.pad(self._transfer, (0, 1))
-        super().__init__(factors, length.shape[-1] - 1, batch_shape, validate_args)
+        super().__init__(factors, length.shape[-1] - 1, batch_shape, validate_args, self._pairwise.dtype)
 
     @property
     def pairwise(self) -> Tensor:
@@ -93,12 +93,12 @@ class LinearChainMRF(LocalSequence):
     @property
     def log_normalizer(self) -> Tensor:
         """The logarithm of :math:`Z`, of the batch shape."""
-        return self._expanded(self._log_normalizer)
+        return self._expanded(self._log_normalizer).to(self._dtype)
 
     @lazy_property
     def _messages(self) -> Tensor:
         """The log-weight of the ``r`` symbols behind a symbol, ``[B, M, S]`` over ``r`` and the symbol."""
-        messages = [torch.zeros_like(self._unary)]
+        messages = [torch.zeros_like(self._unary, dtype=torch.double)]
         for _ in range(self.max_length - 1):
             messages.append((self._transfer[:, :-1] + messages[-1][:, None]).logsumexp(-1))
         return torch.stack(messages, 1)
@@ -121,7 +121,7 @@ class LinearChainMRF(LocalSequence):
 
     def _length_terms(self, longest: int) -> Tensor:
         beyond = longest + 1 - self._length.shape[-1]
-        return torch.nn.functional.pad(self._length, (0, max(beyond, 0)), value=-torch.inf)
+        return torch.nn.functional.pad(self._length.double(), (0, max(beyond, 0)), value=-torch.inf)
 
     def _log_prob(self, tokens: Tensor, rows: Tensor) -> Tensor:
         return super()._log_prob(tokens, rows) - self._log_normalizer[rows]

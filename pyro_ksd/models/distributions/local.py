@@ -18,7 +18,7 @@ class LocalSequence(SequenceDistribution):
 
     .. math:: \log p(x) = \sum_{i=0}^{\ell} f(x_{i-k}, \ldots, x_i) + g(\ell) - \log Z
 
-    :param factors: ``[B] + [S + 1] * (k + 1)``, the table :math:`f` of each member of the batch.
+    :param factors: double ``[B] + [S + 1] * (k + 1)``, the table :math:`f` of each member of the batch.
     """
 
     def __init__(
@@ -27,9 +27,10 @@ class LocalSequence(SequenceDistribution):
         max_length: int,
         batch_shape: torch.Size,
         validate_args: bool | None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         self._table = FactorTable(factors)
-        super().__init__(self._table.boundary, max_length, batch_shape, validate_args)
+        super().__init__(self._table.boundary, max_length, batch_shape, validate_args, dtype)
 
     @property
     def order(self) -> int:
@@ -37,7 +38,7 @@ class LocalSequence(SequenceDistribution):
         return self._table.order
 
     def _length_terms(self, longest: int) -> Tensor | None:
-        r""":math:`g(0), \ldots, g(\mathrm{longest})`, ``[B, longest + 1]``; ``None`` for a model without it."""
+        r""":math:`g(0), \ldots, g(\mathrm{longest})`, double ``[B, longest + 1]``; ``None`` for a model without it."""
         return None
 
     def _log_prob(self, tokens: Tensor, rows: Tensor) -> Tensor:

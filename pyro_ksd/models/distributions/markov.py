@@ -59,7 +59,7 @@ class MarkovSequence(LocalSequence):
             check_probabilities("probs", probs, where=possible)
         batch_shape, (flat,) = align(probs=(probs, order + 1))
         self._probs = flat.masked_fill(~possible[..., None], 0)
-        super().__init__(safe_log(self._probs), max_length, batch_shape, validate_args)
+        super().__init__(safe_log(self._probs.double()), max_length, batch_shape, validate_args, probs.dtype)
 
     @classmethod
     def from_transitions(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,17 @@ from pyro.infer import SVI, Trace_ELBO, TraceEnum_ELBO
 from pyro.infer.autoguide import AutoDelta
 from pyro.optim import Adam
 from torch import Tensor
+from torch.distributions import Distribution
 
-from pyro_ksd.common.option_checks import check_number, check_positive, check_seed, found
+from pyro_ksd.common.option_checks import check_number, check_positive, found
+from pyro_ksd.common.random_numbers import Seed, as_seed
+from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.distributions.markov import MarkovSequence
 from pyro_ksd.models.fitting.counting import check_pseudocount, fit_markov
 from pyro_ksd.models.programs.call_conventions import convention_of
 from pyro_ksd.models.programs.plate_layout import sample_sites
-from pyro_ksd.models.programs.session_state import params_kept
+from pyro_ksd.models.programs.repeatability import MODULE_WEIGHT
+from pyro_ksd.models.session_state import session_kept
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
@@ -68,7 +72,7 @@ class RefitSVI:
     guide: Callable[[Callable[..., Any]], Any] = AutoDelta
     num_steps: int = 300
     learning_rate: float = 0.05
-    seed: int = 0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         if not callable(self.guide):
@@ -77,7 +81,7 @@ class RefitSVI:
             )
         check_number("num_steps", self.num_steps, least=1)
         check_positive("learning_rate", self.learning_rate)
-        check_seed(self.seed)
+        object.__setattr__(self, "seed", as_seed(self.seed))
 
     def __call__(self, program: Callable[..., Any], data: Sequences) -> dict[str, Tensor]:
         if not callable(program):
@@ -85,8 +89,7 @@ class RefitSVI:
         check_sequences("data", data)
         convention = convention_of(program, with_covariates=data.covariates is not None)
         arguments = convention.arguments(convention.rows(data), data.vectors).values()
-        with torch.random.fork_rng(), params_kept(), torch.enable_grad():
-            torch.manual_seed(check_seed(self.seed))
+        with session_kept(as_seed(self.seed)), torch.enable_grad():
             pyro.clear_param_store()
             trace = poutine.trace(program).get_trace(*arguments)
             latent, enumerated, params = _fitted_sites(trace)
@@ -100,6 +103,31 @@ class RefitSVI:
             medians = guide.median(*arguments) if latent else {}
             learned = {name: pyro.param(name) for name in params}
         return {name: value.detach().clone() for name, value in {**medians, **learned}.items()}
+
+
+def refitted(refit: Callable[..., Any], *arguments: Any) -> Any:
+    """What a user's fit gives, in a session of its own that starts from the same state for all data sets.
+
+    :raises ValueError: if it gives a program and leaves the values of its parameters in the parameter store, which is
+        the user's.
+    """
+    with session_kept(seed=0):
+        before = {name: value.detach().clone() for name, value in _learned()}
+        found = refit(*arguments)
+        after = dict(_learned())
+    trained = [name for name, value in after.items() if name not in before or not torch.equal(value, before[name])]
+    if trained and callable(found) and not isinstance(found, Distribution | SequenceModel):
+        raise ValueError(
+            f"refit: expected values of the parameters by name, found a program whose parameters {trained[:3]} the fit "
+            "left in the parameter store, where the next fit would change them; return "
+            "{name: pyro.param(name).detach().clone() for name in ...}"
+        )
+    return found
+
+
+def _learned() -> Iterator[tuple[str, Tensor]]:
+    """The parameters in the store, without the weights of modules, which the modules have themselves."""
+    return ((name, value) for name, value in pyro.get_param_store().items() if MODULE_WEIGHT not in name)
 
 
 def _fitted_sites(trace: poutine.Trace) -> tuple[list[str], list[str], list[str]]:
@@ -121,7 +149,7 @@ def _refuse_local(trace: poutine.Trace, latent: list[str], size: int) -> None:
 
 
 def _refuse_modules(params: list[str]) -> None:
-    inside = [name for name in params if "$$$" in name]
+    inside = [name for name in params if MODULE_WEIGHT in name]
     if inside:
         raise ValueError(
             f"refit: found the parameters {inside[:3]} of a pyro.module, which training would change in place; write a "

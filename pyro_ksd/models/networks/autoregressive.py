@@ -20,7 +20,8 @@ from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import cumulative, pick
 from pyro_ksd.models.networks.prompts import Prompts, checked_prompt, has_prompts
 from pyro_ksd.models.programs.program_errors import is_ours
-from pyro_ksd.models.programs.session_state import as_a_model
+from pyro_ksd.models.repeated_runs import repeatable
+from pyro_ksd.models.session_state import isolated
 from pyro_ksd.models.wrappers.ended import ends_once
 from pyro_ksd.models.wrappers.rejection import MAX_PROPOSALS, accepted, accepted_given
 from pyro_ksd.sequences.container import Sequences
@@ -277,8 +278,8 @@ class AutoregressiveModel(ChunkedModel):
     def _called(self, codes: Tensor) -> Any:
         """What the network makes of codes ``[N, L]``."""
         try:
-            with as_a_model():
-                return self._network(codes)
+            with isolated():
+                return repeatable(lambda: self._network(codes), "network")
         except Exception as error:
             if is_ours(error):
                 raise

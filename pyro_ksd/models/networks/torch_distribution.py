@@ -12,8 +12,10 @@ from pyro_ksd.common.random_numbers import drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.models.programs.exact_probabilities import innermost
-from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.models.programs.symbol_sites import missing_symbols
+from pyro_ksd.models.repeated_runs import repeatable
+from pyro_ksd.models.rounding import rounding_of_ratios, warn_of_rounding
+from pyro_ksd.models.session_state import isolated
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -33,15 +35,19 @@ class TorchDistributionModel(ChunkedModel):
                 f"{list(distribution.event_shape)}"
             )
         self._distribution = distribution
+        self._warned = False  # of rounding
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
+        padded = sequences.padded(PAD)
         with isolated(validate=False):
-            values: Tensor = self._distribution.log_prob(sequences.padded(PAD))
+            values = repeatable(lambda: self._distribution.log_prob(padded), "distribution")
         if values.shape != (len(sequences),):
             raise ValueError(
                 f"log_prob: expected [{len(sequences)}] values for {len(sequences)} padded sequences "
                 f"[{len(sequences)}, {sequences.width}], found {list(values.shape)}"
             )
+        source = f"log_prob of {type(self._distribution).__name__}"
+        self._warned = self._warned or warn_of_rounding(rounding_of_ratios(values), source)
         return values
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
@@ -70,6 +76,7 @@ class DiscreteHMMModel(ChunkedModel):
         if known != alphabet_size:
             raise missing_symbols("observation_dist", known, alphabet_size)
         self._distribution = distribution
+        self._warned = False  # of rounding
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         values = torch.full((len(sequences),), -torch.inf, dtype=torch.double)
@@ -82,10 +89,11 @@ class DiscreteHMMModel(ChunkedModel):
     def _log_prob(self, tokens: Tensor) -> Tensor:
         try:
             with isolated(validate=False):
-                values: Tensor = self._distribution.log_prob(tokens)
+                values = repeatable(lambda: self._distribution.log_prob(tokens), "distribution")
         except (RuntimeError, ValueError) as error:
             raise ValueError(
                 f"model: the DiscreteHMM fails on sequences of {tokens.shape[1]} symbols: {error}; if its transitions "
                 "are those of a certain number of steps, pass sequences of that length"
             ) from error
+        self._warned = self._warned or warn_of_rounding(rounding_of_ratios(values), "log_prob of the DiscreteHMM")
         return values

@@ -6,18 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.conversion import checked_program
+from pyro_ksd.models.distributions.factor_table import check_order
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
@@ -118,7 +119,7 @@ class PosteriorModels:
         """The models, one for each draw."""
         return (self[index] for index in range(len(self)))
 
-    @cached_property
+    @computed_once
     def batch(self) -> ModelBatch:
         """The models, evaluated in one call."""
         models: ModelBatch
@@ -127,6 +128,7 @@ class PosteriorModels:
         else:
             models = ProgramBatch(self._base, self.values)
         if self._order is not None:
+            check_order(self._order, self.alphabet_size, len(self))
             models = TableBatch(tabulate(models.log_joint, self.alphabet_size, self._order))
         return EndedBatch(models, self._ends) if self._ends else models
 

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import SCORED_PAIRS, in_chunks
+from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.programs.call_conventions import Rows, each_covariate
-from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.models.session_state import isolated
 from pyro_ksd.sequences.container import Sequences
 
 _FEW = 2**12  # with more sequences of its own than this, a draw runs faster alone
@@ -48,7 +48,7 @@ class ProgramBatch(ModelBatch):
         except (RuntimeError, ValueError):
             return self._one_by_one.log_joint_each(sequences, which)
 
-    @cached_property
+    @computed_once
     def _one_by_one(self) -> ModelList:
         points = zip(*self._draws.values(), strict=True)
         return ModelList([self._program.at(dict(zip(self._draws, point, strict=True))) for point in points])
@@ -82,7 +82,7 @@ class ProgramBatch(ModelBatch):
             return self._without_symbols.expand(-1, len(sequences))
         return self._score_empty(sequences)
 
-    @cached_property
+    @computed_once
     def _without_symbols(self) -> Tensor:
         """The log-joint of the empty sequence under each draw, where there are no covariates; double ``[K, 1]``."""
         nothing = torch.zeros(1, 0, dtype=torch.long)

@@ -18,7 +18,7 @@ from pyro_ksd.common.option_checks import check_mapping, found
 from pyro_ksd.models.programs.global_sites import Shapes, as_value, check_names
 from pyro_ksd.models.programs.plate_layout import sample_sites
 from pyro_ksd.models.programs.program_errors import is_ours
-from pyro_ksd.models.programs.session_state import isolated
+from pyro_ksd.models.session_state import isolated
 
 NO_SITES: Mapping[str, str] = MappingProxyType({})
 

@@ -33,7 +33,7 @@ def exact_log_prob(fn: Any, value: Tensor) -> Tensor:
         values = scale_and_mask(exact_log_prob(fn.base_dist, value), mask=fn._mask)
         return values
     if isinstance(fn, Independent):
-        values = sum_rightmost(exact_log_prob(fn.base_dist, value), fn.reinterpreted_batch_ndims)
+        values = sum_rightmost(exact_log_prob(fn.base_dist, value).double(), fn.reinterpreted_batch_ndims)
         return values
     if isinstance(fn, ExpandedDistribution):
         inner = exact_log_prob(fn.base_dist, value)

@@ -21,7 +21,7 @@ from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.models.programs.exact_probabilities import innermost
 from pyro_ksd.models.programs.plate_layout import in_plate, sample_sites
 from pyro_ksd.models.programs.repeatability import MODULE_WEIGHT, InitialParams
-from pyro_ksd.models.programs.session_state import isolated
+from pyro_ksd.models.session_state import isolated
 
 Shapes = dict[str, torch.Size]
 

@@ -13,8 +13,8 @@ from torch.distributions import Independent
 
 from pyro_ksd.models.programs.exact_probabilities import exact_log_prob, innermost
 from pyro_ksd.models.programs.plate_layout import is_enumerated
-from pyro_ksd.models.programs.session_state import unvalidated
 from pyro_ksd.models.programs.site_scores import Sites
+from pyro_ksd.models.session_state import unvalidated
 
 
 def may_depend_on_length(sites: Sites, dim: int) -> bool:

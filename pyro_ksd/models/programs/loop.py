@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.option_checks import check_function, check_number
 from pyro_ksd.common.random_numbers import check_generator, drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
@@ -26,16 +26,12 @@ from pyro_ksd.models.programs.global_sites import (
 from pyro_ksd.models.programs.loop_runs import DrawnRun, ObservedInLoopError
 from pyro_ksd.models.programs.loop_scoring import LoopScoring
 from pyro_ksd.models.programs.loop_site_names import SiteNames
-from pyro_ksd.models.programs.session_state import (
-    as_a_model,
-    default_dtype_kept,
-    params_kept,
-    random_states_kept,
-    unvalidated,
-)
+from pyro_ksd.models.repeated_runs import check_goes_on
+from pyro_ksd.models.session_state import isolated, random_states, unvalidated
 from pyro_ksd.sequences.container import Sequences
 
 _LOOKS = 20  # forward runs in which the sites of a program are looked for
+_LOOKED_AT = 3  # forward runs after which the random states are compared
 
 
 class LoopProgram(ChunkedModel):
@@ -110,18 +106,17 @@ class LoopProgram(ChunkedModel):
         """Whether the program was found to branch on its symbols."""
         return not self._scoring.vectorizes
 
-    @cached_property
-    def can_draw(self) -> bool:
+    @computed_once
+    def can_draw(self) -> bool:  # type: ignore[override]  # a property in the base class
         """Whether forward runs draw from the program's distribution: no factor was met within a sequence."""
-        with as_a_model(), params_kept(), default_dtype_kept():
-            for seed in range(_LOOKS):
-                try:
-                    with random_states_kept(seed):
-                        self._forward()
-                except ObservedInLoopError:
-                    return False
-                except ValueError:
-                    return True  # what is wrong with draws is told by them
+        for seed in range(_LOOKS):
+            try:
+                with isolated(seed=seed):
+                    self._forward()
+            except ObservedInLoopError:
+                return False
+            except ValueError:
+                return True  # what is wrong with draws is told by them
         return True
 
     @property
@@ -131,7 +126,7 @@ class LoopProgram(ChunkedModel):
 
     def _evaluate(self, sequences: Sequences) -> Tensor:
         values = torch.empty(len(sequences), dtype=torch.double)
-        with as_a_model(), params_kept(), default_dtype_kept(), random_states_kept():
+        with isolated():
             for length in sequences.lengths.unique().tolist():
                 rows = (sequences.lengths == length).nonzero().squeeze(1)
                 values[rows] = self._scoring.of_one_length(sequences.tokens[rows, :length])
@@ -140,16 +135,21 @@ class LoopProgram(ChunkedModel):
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Independent sequences, from forward runs of the program.
 
-        With a generator, no global random state (torch, numpy, ``random``) is used or changed.
+        The global random states (of torch, numpy, ``random``) stay as they are; without a generator, torch's seeds the
+        runs.
         """
         num_sequences = check_number("num_sequences", num_sequences, least=1)
         if generator is not None:
             check_generator(generator)
-        seeding = nullcontext() if generator is None else random_states_kept(drawn_seed(generator))
-        with as_a_model(), params_kept(), default_dtype_kept(), seeding:
-            rows = [self._forward()]
-            with unvalidated():
-                rows += [self._forward() for _ in range(num_sequences - 1)]
+        with isolated(seed=drawn_seed(generator)):
+            states = [random_states()]
+            rows = []
+            for run in range(num_sequences):
+                with unvalidated() if run else nullcontext():
+                    rows.append(self._forward())
+                if run < _LOOKED_AT:
+                    states.append(random_states())
+            check_goes_on(states)
         return Sequences.of(rows, self.alphabet_size)
 
     def _forward(self) -> list[int]:

@@ -19,8 +19,9 @@ from pyro_ksd.models.programs.loop_scoring_runs import (
     ConditionedRun,
 )
 from pyro_ksd.models.programs.loop_site_names import SiteNames
-from pyro_ksd.models.programs.repeatability import repeatable
-from pyro_ksd.models.programs.session_state import unvalidated
+from pyro_ksd.models.repeated_runs import repeatable
+from pyro_ksd.models.rounding import warn_of_rounding
+from pyro_ksd.models.session_state import session_kept, unvalidated
 
 
 class LoopScoring:
@@ -42,6 +43,7 @@ class LoopScoring:
         self._dtypes: dict[str, torch.dtype] = {}
         self._ends_anyway: dict[int, bool] = {}  # by length, for programs that are vectorized
         self.vectorizes = True
+        self._warned = False  # of rounding
 
     def of_one_length(self, tokens: Tensor) -> Tensor:
         """``log p``, double ``[B]``, of sequences of one length, long ``[B, l]``."""
@@ -105,7 +107,10 @@ class LoopScoring:
 
     def _checked(self, tokens: Tensor, stop: bool) -> Tensor:
         run = CheckedRun(self._names, self._dtypes, tokens.unbind(), stop, self._alphabet_size)
-        return torch.tensor(run.total if self._ends(run) else -math.inf, dtype=torch.double)
+        ends = self._ends(run)
+        if not self._warned and run.rounding > 0:
+            self._warned = warn_of_rounding(run.rounding, f"site {run.rounded!r}")
+        return torch.tensor(run.total if ends else -math.inf, dtype=torch.double)
 
     def _conditioned(self, tokens: Tensor, stop: bool) -> ConditionedRun:
         return ConditionedRun(self._names, self._dtypes, tokens.unbind(), stop)
@@ -137,7 +142,7 @@ class LoopScoring:
             return run.total
 
         try:
-            with unvalidated():
+            with session_kept(seed=0), unvalidated():
                 return torch.func.vmap(total)(tokens).clone()  # an expanded tensor, if all sequences are empty
         except CannotMakeSequence:  # the control flow depends on the length alone, or vmap would have refused it
             return tokens.new_full((len(tokens),), -torch.inf, dtype=torch.double)

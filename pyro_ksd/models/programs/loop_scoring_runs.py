@@ -16,6 +16,7 @@ from pyro_ksd.models.programs.exact_probabilities import exact_log_prob
 from pyro_ksd.models.programs.loop_runs import LoopRun
 from pyro_ksd.models.programs.loop_site_names import SiteNames
 from pyro_ksd.models.programs.symbol_sites import missing_symbols
+from pyro_ksd.models.rounding import rounding_of_ratios
 
 
 class CannotMakeSequence(Exception):  # noqa: N818
@@ -106,6 +107,8 @@ class CheckedRun(ScoredRun):
     """A plain run that sums the log-probabilities and checks each of them."""
 
     total = 0.0
+    rounding = 0.0  # by how much a ratio may be wrong because of the log-probability of one site
+    rounded = ""  # the site
 
     def _score_symbol(self, msg: Any) -> None:
         support = _support(msg["fn"])
@@ -123,7 +126,8 @@ class CheckedRun(ScoredRun):
         self._score(msg)
 
     def _score(self, msg: Any) -> None:
-        value = float(_log_prob(msg))
+        log_prob = _log_prob(msg)
+        value = float(log_prob)
         if value == -math.inf:
             raise CannotMakeSequence
         if not value < math.inf:
@@ -132,6 +136,10 @@ class CheckedRun(ScoredRun):
                 "parameters of its distribution"
             )
         self.total += value
+        rounding = rounding_of_ratios(log_prob)
+        if rounding > self.rounding:
+            self.rounding = rounding
+            self.rounded = msg["name"]
 
     @property
     def _sequence(self) -> str:
@@ -162,7 +170,7 @@ class AccumulatedRun(ScoredRun):
 def _log_prob(msg: Any) -> Tensor:
     log_prob = exact_log_prob(msg["fn"], msg["value"])
     masked: Tensor = scale_and_mask(log_prob, mask=msg["mask"])
-    return masked.sum() if masked.ndim else masked
+    return masked.sum(dtype=torch.double) if masked.ndim else masked
 
 
 def _sample_dtype(fn: Any, default: torch.dtype) -> torch.dtype:

@@ -35,8 +35,8 @@ from pyro_ksd.models.programs.local_latents import (
 )
 from pyro_ksd.models.programs.program_errors import is_ours
 from pyro_ksd.models.programs.repeatability import InitialParams
-from pyro_ksd.models.programs.session_state import isolated, unvalidated
 from pyro_ksd.models.programs.vectorized import VectorizedProgram, enough_rows
+from pyro_ksd.models.session_state import isolated, unvalidated
 from pyro_ksd.sequences.container import Sequences
 
 _DEFAULT_POINTS = {1: 64, 2: 400}  # by the number of latent numbers, for each component of the proposal

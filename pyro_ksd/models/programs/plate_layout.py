@@ -10,7 +10,7 @@ from typing import Any
 from pyro.poutine.subsample_messenger import _Subsample
 from pyro.poutine.trace_struct import Trace
 
-from pyro_ksd.models.programs.session_state import unvalidated
+from pyro_ksd.models.session_state import unvalidated
 
 _MOST_ENUMERATED = 20  # enumerated sites without pyro.markov; each takes a tensor dimension, of which there are few
 

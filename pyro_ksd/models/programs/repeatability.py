@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a program gives the same log-probability in every run: fixed parameters and no random numbers."""
+"""Checks that a program has the same parameters in every run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyro
 import torch
 from pyro.params.param_store import ParamStoreDict
-from pyro.util import get_rng_state
 from torch import Tensor
-
-from pyro_ksd.models.programs.session_state import random_states_kept
-
-_OTHER_SEED = 1_234_567_891
 
 MODULE_WEIGHT = "$$$"
 """What Pyro puts between the name of a module and that of its weight."""
@@ -89,37 +82,3 @@ class InitialParams:
 
 def _equal(one: Tensor, other: Any) -> bool:
     return isinstance(other, Tensor) and one.shape == other.shape and torch.equal(one, other)
-
-
-def repeatable(run: Callable[[], Tensor]) -> Tensor:
-    """What a run of a program gives, if the next run would give the same.
-
-    A program that uses random numbers runs twice, with different seeds.
-
-    :raises ValueError: if its values depend on random numbers.
-
-    >>> repeatable(lambda: torch.rand(2))
-    Traceback (most recent call last):
-    ValueError: the program draws random numbers although all its sites have values, expected the same ...
-    """
-    before = get_rng_state()
-    value = run()
-    if _same_state(before, get_rng_state()):
-        return value
-    with random_states_kept(_OTHER_SEED):
-        again = run()
-    if not torch.equal(value, again):
-        raise ValueError(
-            "the program draws random numbers although all its sites have values, expected the same log-probability "
-            "from every run; look for dropout (call .eval() on modules), blocked sites, torch.rand"
-        )
-    return value
-
-
-def _same_state(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    numpy = zip(one["numpy"], other["numpy"], strict=True)
-    return (
-        torch.equal(one["torch"], other["torch"])
-        and one["random"] == other["random"]
-        and all(np.array_equal(mine, theirs) for mine, theirs in numpy)
-    )

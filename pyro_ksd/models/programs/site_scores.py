@@ -39,7 +39,7 @@ def summed_over_sites(sites: Sites, dim: int, num_sequences: int) -> Tensor:
     for _, site in sites:
         values = masked_log_prob(site)
         others = [axis for axis in range(-values.ndim, 0) if axis != dim]
-        total = total + (values.sum(others) if others else values)
+        total = total + (values.sum(others, dtype=torch.double) if others else values)
     return total
 
 

@@ -9,6 +9,7 @@ from torch.nn.functional import pad
 
 from pyro_ksd.models.programs.call_conventions import PaddedTokens, Rows
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.models.rounding import warn_of_rounding
 from pyro_ksd.sequences.container import Sequences
 
 _ROWS = 4  # sequences to run the program on
@@ -18,6 +19,8 @@ _CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
 def check_program(program: VectorizedProgram, data: Sequences) -> None:
     """Checks that the log-joint of a sequence depends neither on its batch mates nor on its padding.
+
+    Warns of log-probabilities that a site sums in single precision, if they are so large that rounding matters.
 
     :raises ValueError: saying which of them it depends on, and the usual reason.
     """
@@ -30,6 +33,10 @@ def check_program(program: VectorizedProgram, data: Sequences) -> None:
     except ValueError:  # some programs take no more columns than the data have, such as those with tables of positions
         again = program.run(_refilled(rows, data.alphabet_size, 0))
     _compare(own, again, _WIDTH)
+    errors = program.rounding(rows)
+    if errors:
+        site = max(errors, key=lambda name: errors[name])
+        warn_of_rounding(errors[site], f"site {site!r}")
 
 
 def _first_run(program: VectorizedProgram, rows: Rows) -> Tensor:

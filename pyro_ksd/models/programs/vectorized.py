@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from functools import cached_property
 from typing import Any, Self
 
 import torch
@@ -13,6 +12,7 @@ from pyro import poutine
 from pyro.poutine.trace_struct import Trace
 from torch import Tensor
 
+from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.common.random_numbers import check_generator, drawn_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
@@ -46,8 +46,7 @@ from pyro_ksd.models.programs.plate_layout import (
     sample_sites,
 )
 from pyro_ksd.models.programs.program_errors import called_with
-from pyro_ksd.models.programs.repeatability import InitialParams, repeatable
-from pyro_ksd.models.programs.session_state import isolated
+from pyro_ksd.models.programs.repeatability import InitialParams
 from pyro_ksd.models.programs.site_scores import (
     Sites,
     masked_log_prob,
@@ -57,6 +56,9 @@ from pyro_ksd.models.programs.site_scores import (
     summed_over_states,
 )
 from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, random_sequences
+from pyro_ksd.models.repeated_runs import repeatable
+from pyro_ksd.models.rounding import rounding_of_ratios
+from pyro_ksd.models.session_state import isolated, session_kept
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, Values, check_covariates
@@ -154,7 +156,8 @@ class VectorizedProgram(ChunkedModel):
 
         Made to be vectorized over values: no error is looked for. To be called with the program isolated.
         """
-        return self._score(bind(self._program, self._values | dict(values), self._initial), rows)
+        with session_kept(seed=0):  # a program may leave another session behind than it found
+            return self._score(bind(self._program, self._values | dict(values), self._initial), rows)
 
     @property
     def defines_lengths(self) -> bool | None:
@@ -226,6 +229,15 @@ class VectorizedProgram(ChunkedModel):
             ", ".join(name for name, where in banned.items() if to_blame(where[row])) for row in range(len(sequences))
         ]
 
+    def rounding(self, rows: Rows) -> dict[str, float]:
+        """By how much log-ratios may be wrong because of the rounding of each site, by name.
+
+        Only what a site sums itself counts: the sum over sites and over plates is in double precision.
+        """
+        with isolated(validate=False):
+            sites = self._scored_sites(rows)
+        return {name: rounding_of_ratios(masked_log_prob(site)) for name, site in sites}
+
     def _evaluate(self, sequences: Sequences) -> Tensor:
         rows = self.rows_of(sequences)
         empty = sequences.lengths == 0
@@ -244,7 +256,7 @@ class VectorizedProgram(ChunkedModel):
         with isolated(validate=False):
             return self.score_empty({}, rows)
 
-    @cached_property
+    @computed_once
     def _without_symbols(self) -> Tensor:
         """The log-joint of the empty sequence, where there are no covariates; ``[1]``."""
         with isolated(validate=False):
@@ -262,13 +274,16 @@ class VectorizedProgram(ChunkedModel):
         found = [self.score(values, padded)[:count].double() for padded in runs]
         return torch.where(found[0] == found[-1], found[0], -torch.inf)
 
-    @cached_property
+    @computed_once
     def defines_empty(self) -> bool:
         """Whether a site gives the empty sequence a probability, and all such sites ignore its padding."""
         with isolated(validate=False):
             try:
                 runs = beside_another(self._first.take(slice(1)), self.alphabet_size)
-                traces = [self._trace(self._looked_at, rows) for rows in runs]
+                traces = []
+                for rows in runs:
+                    with session_kept(seed=0):
+                        traces.append(self._trace(self._looked_at, rows))
             except ValueError:  # some operations refuse sequences without symbols, such as pack_padded_sequence
                 return False
         return is_defined([_inside(trace, self._layout) for trace in traces], self._layout.dim)
@@ -298,7 +313,8 @@ class VectorizedProgram(ChunkedModel):
         return self.convention.arguments(rows, self._vectors)
 
     def _plain_trace(self, sequences: Sequences) -> Trace:
-        return poutine.trace(self._looked_at).get_trace(*self._arguments(self.rows_of(sequences)).values())
+        with session_kept(seed=0):
+            return poutine.trace(self._looked_at).get_trace(*self._arguments(self.rows_of(sequences)).values())
 
     @property
     def _looked_at(self) -> Callable[..., Any]:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 import torch
 
 from pyro_ksd.common.option_checks import check_function, check_number
-from pyro_ksd.common.random_numbers import check_generator, drawn_seed
+from pyro_ksd.common.random_numbers import check_generator, drawn_seed, following_seed
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.session_state import session_kept
 from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, Values, check_covariates
@@ -65,7 +66,8 @@ class SampledModel(ModelWrapper):
         if generator is None:
             generator = torch.Generator().manual_seed(drawn_seed())
         check_generator(generator)
-        drawn = self._sampler(num_sequences, generator, *covariates)
+        with session_kept(following_seed(generator)):
+            drawn = self._sampler(num_sequences, generator, *covariates)
         if not isinstance(drawn, Sequences):
             raise ValueError(
                 f"sampler: expected Sequences, found {type(drawn).__name__}; convert with Sequences.of(..., "

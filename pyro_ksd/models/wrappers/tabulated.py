@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.chunk_sizes import EVALUATED_SEQUENCES, in_chunks
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits
@@ -21,6 +22,7 @@ from pyro_ksd.sequences.container import Sequences
 _TOLERANCE = 1e-6
 _EDITED = 50  # of how many sequences, and how many edits of each, the table is verified on
 _NEIGHBORS = 5
+_TOGETHER = 5 * EVALUATED_SEQUENCES  # words that a model is asked for at once
 
 
 class TabulatedModel(ModelWrapper):
@@ -105,14 +107,13 @@ def tabulate(log_joint: Callable[[Sequences], Tensor], alphabet_size: int, order
     """
     size = alphabet_size
     width = order + 1
-    words = [_words(size, length) for length in range(width + 1)]
-    nothing, *values = log_joint(Sequences.cat(words)).split(list(map(len, words)), 1)
+    nothing, *values = (_of_all_words(log_joint, size, length) for length in range(width + 1))
     table = torch.full([len(nothing)] + [size + 1] * width, -torch.inf, dtype=torch.double)
     before = torch.zeros_like(nothing)
     for length, own in enumerate(values, start=1):
         entries = subtract(own, before.repeat_interleave(size, 1))
         if length == width:
-            _fill_in(entries.view(len(entries), -1, size), before, words[order], log_joint)
+            _fill_in(entries.view(len(entries), -1, size), before, order, log_joint)
         # Windows that are cut at the start of the sequence begin with boundary symbols.
         windows: list[int | slice] = [slice(None), *[size] * (width - length), *[slice(size)] * length]
         table[tuple(windows)] = entries.view(-1, *[size] * length)
@@ -122,36 +123,43 @@ def tabulate(log_joint: Callable[[Sequences], Tensor], alphabet_size: int, order
     return FactorTable(table)
 
 
-def _fill_in(entries: Tensor, possible: Tensor, contexts: Sequences, log_joint: Callable[[Sequences], Tensor]) -> None:
+def _fill_in(entries: Tensor, possible: Tensor, order: int, log_joint: Callable[[Sequences], Tensor]) -> None:
     """Finds entries ``[K, C, S]`` of contexts that are impossible at the start, but not behind another symbol.
 
     :param possible: the log-joints of the contexts, ``[K, C]``.
     """
     missing = (possible == -torch.inf).any(0).nonzero().squeeze(1)
-    if not len(missing) or not contexts.width:
+    if not len(missing) or not order:
         return
-    size = contexts.alphabet_size
-    symbols = torch.arange(size)
-    some = contexts.tokens[missing]
-    behind = torch.cat([symbols.repeat(len(some))[:, None], some.repeat_interleave(size, 0)], 1)
-    before = log_joint(_all_of(behind, size)).view(len(possible), len(some), size)
+    size = entries.shape[-1]
+    number = size**order
+    # Contexts behind each symbol are words with one more symbol, which comes first in their number.
+    behind = (torch.arange(size) * number + missing[:, None]).view(-1)
+    before = _of_words(log_joint, behind, size, order + 1).view(len(possible), -1, size)
     best, first = before.max(2)
-    followed = torch.cat([behind.repeat_interleave(size, 0), symbols.repeat(len(behind))[:, None]], 1)
-    after = log_joint(_all_of(followed, size)).view(len(possible), len(some), size, size)
-    chosen = after.gather(2, first[..., None, None].expand(-1, -1, 1, size)).squeeze(2)
+    # Only the symbol behind which a context is most probable counts; that may be another one under each model.
+    chosen, inverse = (first * number + missing).unique(return_inverse=True)
+    followed = (chosen[:, None] * size + torch.arange(size)).view(-1)
+    after = _of_words(log_joint, followed, size, order + 2).view(len(possible), -1, size)
+    after = after.gather(1, inverse[..., None].expand(-1, -1, size))
     own = entries[:, missing]
     unknown = (possible[:, missing] == -torch.inf)[..., None]
-    entries[:, missing] = torch.where(unknown, subtract(chosen, best[..., None].expand_as(chosen)), own)
+    entries[:, missing] = torch.where(unknown, subtract(after, best[..., None].expand_as(after)), own)
 
 
-def _all_of(tokens: Tensor, size: int) -> Sequences:
-    return Sequences(tokens, torch.full((len(tokens),), tokens.shape[1]), size)
+def _of_all_words(log_joint: Callable[[Sequences], Tensor], size: int, length: int) -> Tensor:
+    """The log-joints of all sequences of a length, in ascending order, ``[K, S^length]``."""
+    return _of_words(log_joint, torch.arange(size**length), size, length)
 
 
-def _words(size: int, length: int) -> Sequences:
-    """All sequences of a length, in ascending order."""
+def _of_words(log_joint: Callable[[Sequences], Tensor], numbers: Tensor, size: int, length: int) -> Tensor:
+    """The log-joints of sequences of a length that are given by their numbers in ascending order, ``[K, W]``."""
     places = size ** torch.arange(length - 1, -1, -1)
-    return _all_of(torch.arange(size**length)[:, None] // places % size, size)
+    parts = []
+    for some in in_chunks(numbers, _TOGETHER):
+        tokens = some[:, None] // places % size
+        parts.append(log_joint(Sequences(tokens, torch.full((len(tokens),), length), size)))
+    return torch.cat(parts, 1)
 
 
 def _log_joint(table: FactorTable, sequences: Sequences) -> Tensor:

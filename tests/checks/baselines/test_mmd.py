@@ -62,7 +62,7 @@ def test_mmd_is_that_of_a_double_loop(name: str, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("num_samples", [None, 7])
 def test_mmd_check_with_the_parametric_bootstrap(num_samples: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyro_ksd.checks.baselines.sampling.REPLICATES", 4)
+    monkeypatch.setattr("pyro_ksd.fit_tests.null_draws.REPLICATES", 4)
     model, x, n, m = walk(), walks(5, hold=0.5), 5, num_samples or 5
     check = mmd_check(model, x, kernels=KERNELS, num_samples=num_samples, num_bootstrap=6, seed=3, progress=False)
     generator = seeded_generator(3)

@@ -297,7 +297,7 @@ def test_draw_frequencies(model):
 
 
 @pytest.mark.parametrize("dtype", [torch.float, torch.double])
-def test_dtype_follows_the_parameters(dtype):
+def test_log_prob_has_the_dtype_of_the_parameters_and_log_joints_are_double(dtype):
     probs = torch.tensor([0.25, 0.75], dtype=dtype)
     models = [
         MarkovSequence.from_transitions(probs, probs.expand(2, 2), 0.5),
@@ -308,8 +308,34 @@ def test_dtype_follows_the_parameters(dtype):
     ]
     data = Sequences.of([[0, 1], [1]])
     for model in models:
-        assert model.log_joint(data).dtype == dtype
-        assert model.log_ratio(data, zs().edits(data)).dtype == dtype
+        assert model.log_prob(data.padded(-1)).dtype == dtype
+        assert model.log_joint(data).dtype == torch.double
+        assert model.log_ratio(data, zs().edits(data)).dtype == torch.double
+
+
+def long_models(dtype: torch.dtype) -> dict[str, SequenceDistribution]:
+    """Models of sequences of some thousand symbols; their parameters are the same numbers in both dtypes."""
+    probs = torch.tensor([0.3, 0.7]).to(dtype)
+    moves = torch.tensor([[0.6, 0.4], [0.2, 0.8]]).to(dtype)
+    stop = torch.tensor(2.0**-11).to(dtype)
+    return {
+        "markov": MarkovSequence.from_transitions(probs, moves, stop),
+        "independent": IndependentSequence(probs, dist.Poisson(torch.tensor(4000.0, dtype=dtype))),
+        "hidden markov": HiddenMarkovSequence(probs, moves, moves.flip(0), stop),
+        "mrf": LinearChainMRF(moves, length=torch.linspace(0, 4, 5100).to(dtype)),
+    }
+
+
+@pytest.mark.parametrize("name", long_models(torch.double))
+def test_single_precision_loses_no_more_than_that_of_single_terms_in_long_sequences(name):
+    generator = torch.Generator().manual_seed(0)
+    data = Sequences.of(torch.randint(2, (2, 5000), generator=generator), alphabet=2)
+    edits = zs(locations=20).edits(data)
+    single, double = (long_models(dtype)[name] for dtype in (torch.float, torch.double))
+    expected = double.log_joint(data)
+    # Each of the 5,000 terms is rounded once: by the same relative error in all of them, at worst.
+    torch.testing.assert_close(single.log_joint(data), expected, rtol=2e-7, atol=0)
+    torch.testing.assert_close(single.log_ratio(data, edits), double.log_ratio(data, edits), rtol=0, atol=1e-5)
 
 
 def test_gradients_are_finite_beside_impossible_sequences(make):
@@ -349,9 +375,10 @@ def test_parameters_may_be_arrays_or_lists(make, kind) -> None:
         values = {name: value.tolist() for name, value in values.items()}
     found = rebuilt(model, values)
     sequences = possible(model, 3)
-    expected = model.log_joint(sequences)
-    assert found.log_joint(sequences).dtype == (expected.dtype if kind == "array" else torch.get_default_dtype())
-    torch.testing.assert_close(found.log_joint(sequences).to(expected.dtype), expected, rtol=1e-5, atol=1e-5)
+    expected = model.log_prob(sequences.padded(-1))
+    own = found.log_prob(sequences.padded(-1))
+    assert own.dtype == (expected.dtype if kind == "array" else torch.get_default_dtype())
+    torch.testing.assert_close(own.to(expected.dtype), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_batches_are_no_model(make):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import pytest
@@ -115,3 +116,30 @@ def test_orders_are_bounded_by_the_size_of_the_table() -> None:
             check_order(order, size)
     with pytest.raises(ValueError, match="order: expected an integer of at least 1, found 0"):
         check_order(0, 3)
+
+
+@pytest.mark.parametrize(
+    ("order", "size", "models", "expected", "gigabytes"),
+    [
+        (5, 60, 1, "at most 3", 8 * 61**6 / 1e9),
+        (1, 20_000, 1, "none", 8 * 20_001**2 / 1e9),
+        (3, 30, 500, "at most 2", 500 * 8 * 31**4 / 1e9),
+        (27, 1, 1, "at most 26", 8 * 2**28 / 1e9),
+    ],
+)
+def test_the_size_of_a_table_is_forecast(order: int, size: int, models: int, expected: str, gigabytes: float) -> None:
+    with pytest.raises(ValueError, match=rf"order: expected {expected} for {size} symbols, found {order}") as error:
+        check_order(order, size, models)
+    [stated] = re.findall(r"would take ([\d.,]+) GB, more than 1.07 GB; lower the order", str(error.value))
+    assert float(stated.replace(",", "")) == pytest.approx(gigabytes, rel=0.01)
+
+
+@pytest.mark.parametrize(("order", "size", "models"), [(26, 1, 1), (12, 3, 1), (3, 60, 1), (2, 30, 500)])
+def test_tables_of_up_to_a_gigabyte_are_made(order: int, size: int, models: int) -> None:
+    assert 8 * models * (size + 1) ** (order + 1) <= 2**30
+    check_order(order, size, models)
+
+
+def test_absurd_orders_are_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"found 1000000000, .* would take 1e\d+ GB"):
+        check_order(10**9, 3)

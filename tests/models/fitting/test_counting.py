@@ -101,6 +101,10 @@ def test_a_fitted_chain_can_be_sampled_and_is_as_long_as_the_data() -> None:
     ("arguments", "message"),
     [
         ({"order": 0}, "order: expected an integer of at least 1, found 0"),
+        (
+            {"data": Sequences.of([[0, 59]], alphabet=60), "order": 5},
+            "order: expected at most 3 for 60 symbols, found 5, for which the table of all contexts would take 412 GB",
+        ),
         ({"order": 1, "pseudocount": -1.0}, "pseudocount: expected a number of at least 0, found -1.0"),
         ({"order": 1, "pseudocount": math.nan}, "pseudocount: expected a number of at least 0, found nan"),
         ({"data": "abc", "order": 1}, "expected several sequences, found the single string 'abc'"),

@@ -23,6 +23,7 @@ from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.null_draws import refitted_bootstrap
 from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.models import RefitMarkov, RefitSVI, fit_markov
+from pyro_ksd.models.fitting.refits import refitted
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.views import default_views
 
@@ -234,3 +235,22 @@ def test_a_fit_is_the_same_for_the_same_seed() -> None:
     found = [RefitSVI(AutoNormal, num_steps=5, seed=seed)(by_priors, DATA)["moves"] for seed in (1, 1, 2)]
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])
+
+
+def test_a_fit_that_leaves_its_parameters_in_the_store_is_refused() -> None:
+    pyro.param("mine", torch.tensor(1.0))
+
+    def refit(model: Any, data: Sequences) -> Any:
+        pyro.get_param_store()["stop"] = torch.tensor(0.3)
+        return model
+
+    with pytest.raises(ValueError, match=r"refit: expected values of the parameters by name, found a .* \['stop'\]"):
+        ksd_check(by_params, DATA, refit=refit, num_bootstrap=2, progress=False)
+    assert list(pyro.get_param_store().keys()) == ["mine"]
+    assert refitted(lambda: (pyro.get_param_store().clear(), {"stop": 0.3})[1]) == {"stop": 0.3}
+    assert list(pyro.get_param_store().keys()) == ["mine"]
+    assert refitted(lambda: by_params) is by_params
+
+
+def test_all_fits_start_from_the_same_random_states() -> None:
+    assert refitted(lambda: torch.rand(3).tolist()) == refitted(lambda: torch.rand(3).tolist())

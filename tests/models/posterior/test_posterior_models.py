@@ -199,6 +199,13 @@ def test_empty_sequences_have_the_log_joints_of_each_draw() -> None:
     assert CASES["chain"].draws().batch.log_joint_each(empty, which)[[0, 2]].tolist() == [-math.inf] * 2
 
 
+def test_the_tables_of_all_draws_must_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = PosteriorModels(chain, DATA, CHAIN, order=1)
+    monkeypatch.setattr("pyro_ksd.models.distributions.factor_table._MOST_BITS", 8)  # one table has 128 bytes
+    with pytest.raises(ValueError, match="order: expected none for 3 symbols, found 1, for which 3 tables of all cont"):
+        _ = models.batch
+
+
 def views() -> list[View]:
     """With and without features, with and without names, sums and multiples; four operators."""
     default = default_views(zs(locations=2))

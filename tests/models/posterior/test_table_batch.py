@@ -49,4 +49,4 @@ def test_the_models_are_asked_only_for_the_table() -> None:
     batch = TableBatch(tabulate(log_joint, SIZE, 1))
     batch.log_ratio(DATA, EDITS)
     batch.log_ratio_each(DATA, EDITS, WHICH)
-    assert asked == [1 + SIZE + SIZE**2]
+    assert asked == [1, SIZE, SIZE**2]

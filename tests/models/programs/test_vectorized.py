@@ -23,8 +23,8 @@ from torch import Tensor
 from pyro_ksd import ksd_check
 from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, zs
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.programs.session_state import isolated
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.models.session_state import isolated
 from pyro_ksd.sequences.container import Sequences
 
 

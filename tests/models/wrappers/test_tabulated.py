@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pyro
@@ -148,10 +149,10 @@ def test_the_model_within_is_asked_only_for_the_table() -> None:
             return super().log_joint(sequences)
 
     model = TabulatedModel(Counted(programs.CHAIN), 1)
-    assert Counted.asked == [1 + SIZE + SIZE**2]
+    assert Counted.asked == [1, SIZE, SIZE**2]
     model.log_joint(DATA)
     model.log_ratio(DATA, EDITS)
-    assert len(Counted.asked) == 1
+    assert len(Counted.asked) == 3
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -178,5 +179,38 @@ def test_models_of_single_precision_are_tabulated() -> None:
 
 
 def test_tables_that_would_not_fit_into_memory_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"order: expected at most 12 for 3 symbols, found 40: the table .* too large"):
-        TabulatedModel(MarkovSequence(torch.full((4, 4), 0.25)), 40)
+    uniform = MarkovSequence(torch.full((61, 61), 1 / 61).double())
+    with pytest.raises(ValueError, match=r"order: expected at most 3 for 60 symbols, found 5, .* would take 412 GB"):
+        TabulatedModel(uniform, 5)
+
+
+@pytest.mark.parametrize("together", [1, 4, 1000])
+def test_models_are_asked_for_a_bounded_number_of_words(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = MarkovSequence.from_transitions(programs.INITIAL, programs.MOVES, 0.3)
+    asked = []
+
+    def log_joint(words: Sequences) -> Tensor:
+        asked.append(len(words))
+        return chain.log_joint(words)[None]
+
+    expected = tabulate(log_joint, SIZE, 2).values
+    asked.clear()
+    monkeypatch.setattr("pyro_ksd.models.wrappers.tabulated._TOGETHER", together)
+    assert tabulate(log_joint, SIZE, 2).values.equal(expected)
+    assert max(asked) <= together
+
+
+def test_contexts_that_cannot_come_first_are_found_for_each_of_several_models() -> None:
+    # 0 cannot be the first symbol, and follows 1 most often in one model and 2 in the other.
+    first = torch.tensor([0.0, 0.5, 0.5]).double()
+    often = torch.tensor([0.2, 0.3, 0.5]).double()
+    seldom = torch.tensor([0.01, 0.39, 0.6]).double()
+    models = [
+        MarkovSequence.from_transitions(first, torch.stack([often, *rows]), torch.tensor([0.1, 0.2, 0.3]).double())
+        for rows in ([often, seldom], [seldom, often])
+    ]
+    table = tabulate(lambda words: torch.stack([model.log_joint(words) for model in models]), 3, 1)
+    space = Sequences.of([list(x) for length in range(5) for x in product(range(3), repeat=length)], 3)
+    for index, model in enumerate(models):
+        found = table.log_joint(space.padded(-1), torch.full((len(space),), index))
+        torch.testing.assert_close(found, model.log_joint(space), rtol=1e-12, atol=1e-12)

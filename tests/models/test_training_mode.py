@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 
 import pyro
 import pyro.distributions as dist
@@ -15,7 +16,7 @@ from pyro_programs import CHAIN, SIZE, stops
 from torch import Tensor, nn
 
 from pyro_ksd import AutoregressiveModel, ksd_check
-from pyro_ksd.models.programs.training_mode import in_evaluation_mode
+from pyro_ksd.models.training_mode import in_evaluation_mode
 
 DATA = CHAIN.draw(30, torch.Generator().manual_seed(0))
 
@@ -90,3 +91,11 @@ def test_which_modules_are_refused(module: nn.Module, arguments: list[Tensor], r
     run()
     module.train()
     module(*arguments)  # the hook is gone
+
+
+def test_other_threads_may_train_in_the_meantime() -> None:
+    dropout = nn.Dropout()
+    with in_evaluation_mode(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(dropout, torch.ones(3)).result().shape == (3,)
+        with pytest.raises(ValueError, match="module Dropout: found training mode"):
+            dropout(torch.ones(3))

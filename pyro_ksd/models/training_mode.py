@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 from torch import nn
@@ -22,14 +23,20 @@ def in_evaluation_mode() -> Iterator[None]:
     Traceback (most recent call last):
     ValueError: module Dropout: found training mode, in which its output is random; call .eval() on the network ...
     """
-    hook = register_module_forward_pre_hook(_refuse_training)
+    thread = get_ident()
+
+    def refuse_training(module: nn.Module, _: Any) -> None:
+        if get_ident() == thread:  # another thread may train a network in the meantime
+            _refuse_training(module)
+
+    hook = register_module_forward_pre_hook(refuse_training)
     try:
         yield
     finally:
         hook.remove()
 
 
-def _refuse_training(module: nn.Module, _: Any) -> None:
+def _refuse_training(module: nn.Module) -> None:
     if not module.training:
         return
     if isinstance(module, _NormBase):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,13 @@ from torch.distributions import constraints
 from pyro_ksd import ksd_check
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.programs.loop import LoopProgram
-from pyro_ksd.models.programs.session_state import (
+from pyro_ksd.models.session_state import (
     default_dtype_kept,
     isolated,
     params_kept,
     random_states_kept,
+    session_kept,
+    settings_kept,
     unvalidated,
 )
 
@@ -158,17 +161,55 @@ def test_what_is_isolated_leaves_no_trace(validate: bool, fails: bool) -> None:
     assert torch.is_grad_enabled()
 
 
-def test_isolated_programs_are_seeded_or_go_on_from_the_state_outside() -> None:
+def test_isolated_programs_are_seeded_whatever_the_state_outside() -> None:
     torch.manual_seed(8)
     expected = torch.rand(3)
-    torch.manual_seed(8)
-    with isolated(validate=False):
-        assert torch.equal(torch.rand(3), expected)
-    with isolated(validate=False, seed=9):
-        assert not torch.equal(torch.rand(3), expected)
-    assert torch.equal(torch.rand(3), expected)
-    with isolated(validate=False, seed=8):
-        assert torch.equal(torch.rand(3), expected)
+    found = []
+    for outside in (8, 9):
+        torch.manual_seed(outside)
+        with isolated(seed=8):
+            assert torch.equal(torch.rand(3), expected)
+        with isolated():
+            found.append(torch.rand(3))
+    assert torch.equal(*found)
+    assert not torch.equal(found[0], expected)
+
+
+def test_settings_of_pyro_are_kept() -> None:
+    before = settings.get()
+    with contextlib.suppress(BrokenError), settings_kept():
+        pyro.enable_validation(False)
+        settings.set(cholesky_relative_jitter=8.0, module_local_params=True)
+        raise BrokenError
+    assert settings.get() == before
+
+
+def test_one_thread_at_a_time() -> None:
+    entered, leave = threading.Event(), threading.Event()
+    order = []
+
+    def first() -> None:
+        with session_kept(seed=0):
+            entered.set()
+            leave.wait(5)
+            with isolated():  # the same thread may go further in
+                order.append("first")
+
+    def second() -> None:
+        entered.wait(5)
+        with isolated():
+            order.append("second")
+
+    threads = [threading.Thread(target=run) for run in (first, second)]
+    for thread in threads:
+        thread.start()
+    entered.wait(5)
+    threads[1].join(0.05)
+    assert order == []
+    leave.set()
+    for thread in threads:
+        thread.join(5)
+    assert order == ["first", "second"]
 
 
 def test_new_parameters_are_forgotten_and_old_ones_stay_the_same_tensors() -> None:
@@ -204,7 +245,7 @@ def test_a_seed_is_that_of_all_random_states() -> None:
     assert states() == before
     assert numbers(1) == first
     assert all(a != b for a, b in zip(numbers(2**62), first, strict=True))
-    with contextlib.suppress(BrokenError), random_states_kept():
+    with contextlib.suppress(BrokenError), random_states_kept(3):
         random.random()
         raise BrokenError
     assert states() == before
