@@ -3,8 +3,8 @@
 
 A mutant is the package with one small change: ``<`` instead of ``<=``, a constant that is one larger, an argument that
 is not passed. It is killed if a test fails. The tests of a module are its mirrored test file, the tests of the same
-folder that mirror no module, such as contracts, and its doctests. With ``--stage``, mutants that pass them meet all tests
-of their stage.
+folder that mirror no module, such as contracts, its doctests, and the tests of wrong arguments. With ``--stage``,
+mutants that pass them meet all tests of their stage.
 
 Each mutant runs in a copy of the project, in a process that is forked after torch and Pyro were imported.
 """
@@ -34,6 +34,7 @@ from scipy.stats import binomtest
 FOLDERS = ("stein", "kernels", "fit_tests", "models")
 _ROOT = Path(__file__).parents[1]
 _EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
+_WRONG_ARGUMENTS = "tests/test_wrong_arguments.py"
 _HEAVY = ("torch", "pyro", "scipy.stats", "xarray", "pandas", "pytest")
 _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -175,7 +176,8 @@ def _changes(node: ast.expr | ast.stmt) -> Iterator[ast.expr | ast.stmt]:
                 yield _with(node, func=ast.Name(_NAMES[called.id]))
             if isinstance(called, ast.Attribute) and called.attr in _NAMES:
                 yield _with(node, func=_with(called, attr=_NAMES[called.attr]))
-            for dropped in keywords:
+            is_class = ast.unparse(called).rpartition(".")[2].lstrip("_")[:1].isupper()  # its fields have no defaults
+            for dropped in [] if is_class else keywords:
                 if dropped.arg not in (None, "stacklevel"):
                     yield _with(node, keywords=[keyword for keyword in keywords if keyword is not dropped])
 
@@ -197,7 +199,8 @@ def near_tests(file: str) -> list[str]:
         if test.stem == f"test_{path.stem}" or not (_ROOT / path.with_name(test.name.removeprefix("test_"))).exists()
     ]
     mirrored_first = sorted(beside, key=lambda test: test.stem != f"test_{path.stem}")
-    return [file, *(str(test.relative_to(_ROOT)) for test in mirrored_first)]
+    # Tests import the module as a part of its package; pytest, before them, would make a second one.
+    return [*(str(test.relative_to(_ROOT)) for test in mirrored_first), file]
 
 
 def stage_tests(file: str) -> list[str]:
@@ -319,7 +322,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         workshop = Workshop(Path(folder))
         for mutant in sorted(wanted, key=lambda mutant: (mutant.file, mutant.line)):
-            if workshop.fails(mutant, near_tests(mutant.file)):
+            if workshop.fails(mutant, near_tests(mutant.file)) or workshop.fails(mutant, [_WRONG_ARGUMENTS]):
                 fate = "near"
             elif arguments.stage and workshop.fails(mutant, stage_tests(mutant.file)):
                 fate = "stage"
