@@ -73,6 +73,12 @@ def told(*views: str) -> str:
             0.01,
             "the model does not fit (p = 0.010): 'b', 'd', 'c', ... are too rare under the model",
         ),
+        (  # a p-value that equals the level rejects, whatever stands out at that level is named
+            [("content-2", "aa", -4.0, 0.05), ("content-2", "ab", -3.0, 0.051)],
+            {"content-2": 0.001},
+            0.05,
+            "the model does not fit (p = 0.050): 'aa' is too rare under the model",
+        ),
         (  # no feature stands out
             [("content-2", "aa", -4.0, 0.4)],
             {"content-2": 0.01},

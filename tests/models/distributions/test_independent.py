@@ -133,3 +133,11 @@ def test_bad_length(length, message):
 def test_bad_parameters(probs, minimum, message):
     with pytest.raises(ValueError, match=message):
         IndependentSequence(probs, dist.Poisson(number(1.0)), minimum=minimum)
+
+
+def test_successive_draws_with_one_generator_have_other_lengths():
+    model = IndependentSequence(PROBS, dist.Poisson(number(20.0)))
+    generator = torch.Generator().manual_seed(0)
+    first, second = (model.draw(30, generator).lengths.tolist() for _ in range(2))
+    assert first != second
+    assert model.draw(30, torch.Generator().manual_seed(0)).lengths.tolist() == first

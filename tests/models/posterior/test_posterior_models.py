@@ -144,7 +144,7 @@ CASES = {
     "loop, order 1": Case(loop, options={"order": 1}),
 }
 FEW_AT_ONCE = {  # every limit of what is done at once, such that it is met
-    "pyro_ksd.fit_tests.predictive.WEIGHTED_PAIRS": 200,
+    "pyro_ksd.fit_tests.predictive.WEIGHTED_PAIRS": 120,  # two draws, then one
     "pyro_ksd.edits.weighted_edits.EDITS": 50,
     "pyro_ksd.models.evaluation.EDITED_SEQUENCES": 40,
     "pyro_ksd.models.posterior.program_batch.SCORED_PAIRS": 32,
