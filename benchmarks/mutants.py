@@ -72,6 +72,7 @@ _PAIRS = (
     ("cumsum", "cumprod"),
 )
 _KEPT = (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)
+_NO_MATTER = ("stacklevel", "strict")  # arguments
 _NAMES = {old: new for pair in _PAIRS for old, new in (pair, pair[::-1])}
 
 
@@ -128,7 +129,7 @@ def mutants_of(file: str, text: bytes) -> list[Mutant]:
 def _mutable(node: ast.AST, place: str) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
     """The statements and expressions that may be changed, with the name of the function or class around them.
 
-    Annotations, decorators, messages of errors and imports for type checkers are left as they are.
+    Annotations, decorators, messages of errors, imports for type checkers, seeds and progress bars stay as they are.
     """
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         place = node.name if place == "module" else f"{place}.{node.name}"
@@ -141,6 +142,12 @@ def _mutable(node: ast.AST, place: str) -> Iterator[tuple[ast.expr | ast.stmt, s
             ):
                 continue
             if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            if isinstance(child, ast.Call) and _name(child.func) in ("manual_seed", "tqdm", "set_postfix_str"):
+                continue
+            if isinstance(child, ast.Expr) and ast.unparse(child).startswith("bar."):
+                continue
+            if isinstance(child, ast.keyword) and child.arg in _NO_MATTER:
                 continue
             if isinstance(child, ast.expr | ast.stmt):
                 yield child, place
@@ -176,10 +183,15 @@ def _changes(node: ast.expr | ast.stmt) -> Iterator[ast.expr | ast.stmt]:
                 yield _with(node, func=ast.Name(_NAMES[called.id]))
             if isinstance(called, ast.Attribute) and called.attr in _NAMES:
                 yield _with(node, func=_with(called, attr=_NAMES[called.attr]))
-            is_class = ast.unparse(called).rpartition(".")[2].lstrip("_")[:1].isupper()  # its fields have no defaults
+            is_class = _name(called).lstrip("_")[:1].isupper()  # most fields have no defaults
             for dropped in [] if is_class else keywords:
-                if dropped.arg not in (None, "stacklevel"):
+                if dropped.arg is not None and dropped.arg not in _NO_MATTER:
                     yield _with(node, keywords=[keyword for keyword in keywords if keyword is not dropped])
+
+
+def _name(called: ast.expr) -> str:
+    """The name of a function, without that of its module or object."""
+    return ast.unparse(called).rpartition(".")[2]
 
 
 def _with(node: ast.expr | ast.stmt, **fields: object) -> ast.expr | ast.stmt:
