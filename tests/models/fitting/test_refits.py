@@ -234,3 +234,16 @@ def test_a_fit_is_the_same_for_the_same_seed() -> None:
     found = [RefitSVI(AutoNormal, num_steps=5, seed=seed)(by_priors, DATA)["moves"] for seed in (1, 1, 2)]
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("program", [by_params, by_priors])
+def test_a_fit_does_not_begin_with_what_the_user_has_learned(program: Any) -> None:
+    refit = RefitSVI(num_steps=2)
+    expected = refit(program, DATA)
+    stored = torch.tensor([0.9, 0.05, 0.05], dtype=torch.double)
+    pyro.param("initial", stored, constraint=constraints.simplex)
+    pyro.param("AutoDelta.initial", stored, constraint=constraints.simplex)
+    found = refit(program, DATA)
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value)
+    torch.testing.assert_close(pyro.param("initial").detach(), stored)
