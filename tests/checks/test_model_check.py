@@ -221,10 +221,3 @@ def test_the_level_counts_in_the_verdict_and_in_the_bounds() -> None:
     assert "does not fit" in verdict(usual)
     shares = [float(check["ksd"]["foreign_share_overall"]) for check in (strict, usual, lax)]
     assert shares[0] == 0 < shares[1] < shares[2]
-
-
-def test_both_axes_of_the_gram_matrix_leave_out_impossible_sequences() -> None:
-    whole = Sequences.of([[0, 1], [], *DATA.to_lists()[:3]], 5)
-    with pytest.warns(UserWarning, match="probability zero to 1 of 5 sequences"):
-        check = ksd_check(walk(), whole, views="start", num_bootstrap=5, gram=True, progress=False)
-    assert check["ksd"]["sequence"].values.tolist() == check["ksd"]["sequence_bis"].values.tolist() == [0, 2, 3, 4]
