@@ -274,6 +274,10 @@ def test_p_value_counts_ties() -> None:
     realized = torch.tensor([[1.0, 0.0], [2.0, 5.0]])
     replicated = torch.tensor([[1.0, 1.0], [1.0, 4.0]])
     torch.testing.assert_close(predictive_p_value(realized, replicated).float(), torch.tensor([2 / 3, 2 / 3]))
+    rounded, exact = (torch.tensor([value, 0.7], dtype=torch.double) for value in (0.1 + 0.2, 0.3))
+    assert float(rounded[0]) > float(exact[0])
+    assert float(predictive_p_value(rounded, exact)) == 1.0
+    assert float(predictive_p_value(rounded + 1e-6, exact)) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("inference", ["NUTS", "SVI"])
