@@ -276,6 +276,15 @@ def test_verdict_says_if_there_were_too_few_draws_to_tell(
     assert verdict(check) == f"the model may fit: the check found nothing wrong (p = 0.200){words}"
 
 
+def test_the_number_of_draws_needed_is_not_raised_by_rounding() -> None:
+    check = made_up_check(p_value_overall=0.2, views=["start", "length"])
+    check = changed(check, "ksd", weight=[0.1, 0.2])  # 0.1 + 0.2 is a little larger than 0.3
+    check["ksd"].attrs |= {"num_bootstrap": 59, "level": 0.05}
+    assert "too few" not in verdict(check)
+    check["ksd"].attrs["num_bootstrap"] = 58
+    assert verdict(check).endswith("; but 58 draws are too few to tell, take num_bootstrap=59 or more")
+
+
 def test_tests_without_weights_count_their_views_alike() -> None:
     check = made_up_check(p_value_overall=0.2)
     check["ksd"] = xr.DataTree(check["ksd"].to_dataset().drop_vars("weight"))
