@@ -201,18 +201,24 @@ def _with(node: ast.expr | ast.stmt, **fields: object) -> ast.expr | ast.stmt:
     return changed
 
 
-def near_tests(file: str) -> list[str]:
-    """The tests of a module: its mirrored file, those of the same folder that mirror no module, and its doctests."""
+def near_tests(file: str) -> list[list[str]]:
+    """The tests of a module, in the order in which they are run.
+
+    Its mirrored file with its doctests; those of the same folder that mirror no module; those of wrong arguments.
+
+    >>> near_tests("pyro_ksd/kernels/mirror.py")[:2]
+    [['tests/kernels/test_mirror.py', 'pyro_ksd/kernels/mirror.py'], ['tests/kernels/test_kernel_contract.py']]
+    """
     path = Path(file)
     folder = Path("tests", *path.parts[1:-1])
-    beside = [
-        test
+    mirrored = folder / f"test_{path.name}"
+    others = [
+        str(folder / test.name)
         for test in sorted((_ROOT / folder).glob("test_*.py"))
-        if test.stem == f"test_{path.stem}" or not (_ROOT / path.with_name(test.name.removeprefix("test_"))).exists()
+        if not (_ROOT / path.with_name(test.name.removeprefix("test_"))).exists()
     ]
-    mirrored_first = sorted(beside, key=lambda test: test.stem != f"test_{path.stem}")
     # Tests import the module as a part of its package; pytest, before them, would make a second one.
-    return [*(str(test.relative_to(_ROOT)) for test in mirrored_first), file]
+    return [[str(mirrored), file], *([others] if others else []), [_WRONG_ARGUMENTS]]
 
 
 def stage_tests(file: str) -> list[str]:
@@ -334,7 +340,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         workshop = Workshop(Path(folder))
         for mutant in sorted(wanted, key=lambda mutant: (mutant.file, mutant.line)):
-            if workshop.fails(mutant, near_tests(mutant.file)) or workshop.fails(mutant, [_WRONG_ARGUMENTS]):
+            if any(workshop.fails(mutant, tests) for tests in near_tests(mutant.file)):
                 fate = "near"
             elif arguments.stage and workshop.fails(mutant, stage_tests(mutant.file)):
                 fate = "stage"
