@@ -72,6 +72,7 @@ _PAIRS = (
     ("cumsum", "cumprod"),
 )
 _PASSED = (0, 5)  # exit codes of pytest: all tests passed, or all of them are slow ones that are left out
+_LONGER = (20, 5)  # tests with a bug may take these seconds and so many times the time without
 _KEPT = (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)
 _NO_MATTER = ("stacklevel", "strict")  # arguments
 _NAMES = {old: new for pair in _PAIRS for old, new in (pair, pair[::-1])}
@@ -232,14 +233,15 @@ class Workshop:
 
     def __init__(self, folder: Path) -> None:
         ignored = shutil.ignore_patterns(".git", ".venv*", "build", "__pycache__", ".*_cache")
-        self._root = folder / "project"
+        self._root = folder / "copy"
         shutil.copytree(_ROOT, self._root, ignore=ignored)
         self._output = folder / "output.txt"
         self._seconds: dict[tuple[str, ...], float] = {}
 
     def fails(self, mutant: Mutant, tests: Sequence[str]) -> bool:
         """Whether one of the tests fails with a mutant, or computes for too long."""
-        limit = 20 + 5 * self._seconds_without_bug(tests)
+        least, times = _LONGER
+        limit = least + times * self._seconds_without_bug(tests)
         changed = self._root / mutant.file
         original = changed.read_bytes()
         Path(cache_from_source(str(changed))).unlink(missing_ok=True)
