@@ -340,7 +340,11 @@ def test_the_overall_p_value_and_the_places_of_many_draws() -> None:
 def test_draws_in_several_batches_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"views": ["content-2", "start"], "order": 1, "seed": 3}
     together = check_of(VALUES, **options)
-    monkeypatch.setattr("pyro_ksd.fit_tests.predictive.WEIGHTED_PAIRS", 1)  # one draw at a time
+    sizes: list[int] = []
+    parts = PosteriorModels.parts
+    monkeypatch.setattr(PosteriorModels, "parts", lambda models, size: sizes.append(size) or parts(models, size))
+    monkeypatch.setattr("pyro_ksd.fit_tests.predictive.WEIGHTED_PAIRS", 1)
     apart = check_of(VALUES, **options)
+    assert sizes == [1]
     for group in ("ksd_ppc", "ksd_null"):
         xr.testing.assert_allclose(apart[group].to_dataset(), together[group].to_dataset(), rtol=1e-10)
