@@ -86,6 +86,7 @@ class Mutant:
     :param line: where it is.
     :param place: the function or class around it.
     :param change: the old and the new code.
+    :param number: 1 for the first such change of the place, 2 for the second.
     :param source: the changed module.
     """
 
@@ -93,6 +94,7 @@ class Mutant:
     line: int
     place: str
     change: str
+    number: int
     source: bytes
 
     @property
@@ -102,8 +104,8 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What names it in the list of equivalent mutants, without a number of a line."""
-        return f"{self.file}: {self.place}: {self.change}"
+        """What names it in the list of equivalent mutants, whatever its line."""
+        return f"{self.file}: {self.place}: {self.change} ({self.number})"
 
 
 def mutants_of(file: str, text: bytes) -> list[Mutant]:
@@ -116,6 +118,7 @@ def mutants_of(file: str, text: bytes) -> list[Mutant]:
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     found = []
+    same: Counter[tuple[str, str]] = Counter()
     for node, place in _mutable(ast.parse(text), "module"):
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
@@ -123,8 +126,9 @@ def mutants_of(file: str, text: bytes) -> list[Mutant]:
             new = ast.unparse(changed)
             written = new if isinstance(changed, ast.stmt | ast.Constant) else f"({new})"
             change = f"{ast.unparse(node)} -> {new}".replace("\n", " ")
+            same[place, change] += 1
             source = text[:start] + written.encode() + text[end:]
-            found.append(Mutant(file, node.lineno, place, change, source))
+            found.append(Mutant(file, node.lineno, place, change, same[place, change], source))
     return found
 
 
@@ -350,7 +354,7 @@ def main() -> None:
             else:
                 fate = "survived"
             counts[mutant.folder, fate] += 1
-            print(f"{fate:<8} {mutant.file}:{mutant.line}: {mutant.place}: {mutant.change}", flush=True)
+            print(f"{fate:<8} line {mutant.line:<4} {mutant.key}", flush=True)
     print(report(counts))
 
 

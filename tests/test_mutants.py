@@ -42,6 +42,12 @@ def test_every_kind_of_change(line: str, changes: list[str]) -> None:
         assert (one.folder, one.line) == ("a", 2)
 
 
+def test_changes_that_look_alike_have_numbers() -> None:
+    text = b"def f(x):\n    return x[1] + x[1]\n\nclass A:\n    def f(self):\n        return 1\n"
+    keys = [one.key for one in mutants_of("a.py", text) if "1 -> 2" in one.change]
+    assert keys == ["a.py: f: 1 -> 2 (1)", "a.py: f: 1 -> 2 (2)", "a.py: A.f: 1 -> 2 (1)"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -74,7 +80,7 @@ workshop = mutants.Workshop(Path.cwd())
 file, tests = "pkg/half.py", ["tests/test_half.py"]
 wrong, _ = mutants.mutants_of(file, Path("project", file).read_bytes())
 others = [b"half = lambda x: 0.5 * x", b"while True: pass"]
-same, endless = (mutants.Mutant(file, 1, "module", "", source) for source in others)
+same, endless = (mutants.Mutant(file, 1, "module", "", 1, source) for source in others)
 print([workshop.fails(one, tests) for one in (wrong, same, endless)], workshop.fails(wrong, ["tests/test_nothing.py"]))
 """
 
