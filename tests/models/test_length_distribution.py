@@ -200,3 +200,8 @@ def test_a_mass_that_falls_slowly_is_no_rounding(falls: bool) -> None:
             pyro.factor("length", -cost * lengths.double())
 
     assert has_length_distribution(as_model(score, DATA), DATA) == falls
+
+
+def test_an_impossible_sequence_shows_nothing_of_the_length() -> None:
+    data = Sequences.of([[1, 1, 1, 1], [1, 2, 0], [2]], SIZE)  # the longest one is impossible
+    assert not has_length_distribution(as_model(given_lengths_with_a_ban, data), data)

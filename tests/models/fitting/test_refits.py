@@ -247,3 +247,13 @@ def test_a_fit_does_not_begin_with_what_the_user_has_learned(program: Any) -> No
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value)
     torch.testing.assert_close(pyro.param("initial").detach(), stored)
+
+
+def test_latents_of_each_sequence_are_refused() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("mood", dist.Normal(0.0, 1.0))
+            pyro.factor("length", -lengths)
+
+    with pytest.raises(ValueError, match=r"refit: found the latents \['mood'\] of each sequence, which RefitSVI does not"):
+        RefitSVI(num_steps=1)(program, DATA)

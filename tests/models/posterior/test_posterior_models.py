@@ -28,6 +28,7 @@ from pyro_ksd.models import TabulatedModel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.model_batch import ModelList
+from pyro_ksd.models.posterior import posterior_models
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels, StackedModels
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.posterior.table_batch import TableBatch
@@ -394,3 +395,16 @@ def test_a_wrong_order_is_reported_once() -> None:
     assert len(caught) == 1
     assert not isinstance(draws[0], TabulatedModel)
     assert isinstance(draws.batch, ProgramBatch)
+
+
+def test_the_first_and_the_last_draw_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    examined: list[Tensor] = []
+    checked = posterior_models.checked_program
+
+    def noted(program: Any, data: Sequences, first: Any, marginal: Any, *others: Any) -> Any:
+        examined.extend(point["initial"] for point in (first, *others))
+        return checked(program, data, first, marginal, *others)
+
+    monkeypatch.setattr(posterior_models, "checked_program", noted)
+    draws = CASES["chain"].draws().values["initial"]
+    assert torch.stack(examined).equal(draws)
