@@ -90,7 +90,9 @@ def test_wrong_arguments_are_named() -> None:
         foreign_share(MATRICES, EXTREME[:, :1])
     with pytest.raises(ValueError, match=r"matrices: expected Stein kernel matrices"):
         foreign_share([PSI], EXTREME[:, :1])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match=r"matrices: expected a list of Stein kernel matrices, one for each view, found"):
+    with pytest.raises(
+        ValueError, match=r"matrices: expected a list of Stein kernel matrices, one for each view, found"
+    ):
         foreign_share(MATRICES[0], EXTREME[:, :1])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"level: expected a number between 0 and 1"):
         foreign_share(MATRICES, EXTREME, 5)

@@ -105,7 +105,9 @@ def test_views_of_runs_need_a_tenth_of_them_in_several_sequences() -> None:
         return Sequences.of([[0, *range(1, 10)], [0, *range(10, runs - 1)]], 40)
 
     assert recurring_views([letters, length], sharing_one_of(20)) == [0, 1]
-    with pytest.warns(UserWarning, match=r"the view\(s\) content-1 compare runs .* fewer than 10% .* they are left out"):
+    with pytest.warns(
+        UserWarning, match=r"the view\(s\) content-1 compare runs .* fewer than 10% .* they are left out"
+    ):
         assert recurring_views([letters, length], sharing_one_of(21)) == [1]
     with pytest.raises(ValueError, match="too few for the wild bootstrap; choose other views, or bootstrap='parametr"):
         recurring_views([letters], sharing_one_of(21))

@@ -95,5 +95,7 @@ def test_only_the_symbols_that_count_need_codes() -> None:
 def test_more_windows_than_there_are_codes_are_refused() -> None:
     data = Sequences.of([[0, 1, 2, 3, 4]], 10**6)
     edits = zs(insertable=[0], symbols=1).edits(data)
-    with pytest.raises(ValueError, match=r"expected at most 2\*\*62 different runs of 4 symbols, found 1000000 symbols"):
+    with pytest.raises(
+        ValueError, match=r"expected at most 2\*\*62 different runs of 4 symbols, found 1000000 symbols"
+    ):
         ContiguousKernel(4).stein(data, edits, torch.ones(len(edits)).double())

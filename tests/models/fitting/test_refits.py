@@ -255,5 +255,7 @@ def test_latents_of_each_sequence_are_refused() -> None:
             pyro.sample("mood", dist.Normal(0.0, 1.0))
             pyro.factor("length", -lengths)
 
-    with pytest.raises(ValueError, match=r"refit: found the latents \['mood'\] of each sequence, which RefitSVI does not"):
+    with pytest.raises(
+        ValueError, match=r"refit: found the latents \['mood'\] of each sequence, which RefitSVI does not"
+    ):
         RefitSVI(num_steps=1)(program, DATA)
