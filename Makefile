@@ -5,6 +5,7 @@
 #                  (all tests: make test-lowest LOWEST_TESTS="tests pyro_ksd")
 # make coverage    the tests and doctests again, with the lines that none of them reaches
 # make test-slow   the statistical tests with many runs, about half an hour
+# make mutants     small bugs on purpose, SAMPLE=200 of them (about an hour) or all of FILES=..., and how many tests notice
 # make benchmark   speed of the engine and of Pyro programs
 # make tutorials   executes all tutorials in full
 # make docs        the tutorials and the documentation site, in build/docs (make test-docs: quickly, in build/quick)
@@ -30,6 +31,10 @@ LOWEST_TESTS := $(addprefix tests/,checks edits models/programs plots results se
 # Where the site goes.
 BUILD := build
 
+# Of all mutants only a sample is tested, unless files or folders are named.
+FILES :=
+SAMPLE := $(if $(FILES),,200)
+
 # The tests start many interpreters: let each use the bytecode that an earlier one has written.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -37,7 +42,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: demo test coverage test-arviz1 test-lowest test-docs test-slow benchmark tutorials docs clean
+.PHONY: demo test coverage test-arviz1 test-lowest test-docs test-slow mutants benchmark tutorials docs clean
 
 demo: $(PACKAGE)
 	$(BIN)/python -m pyro_ksd.demo
@@ -76,6 +81,9 @@ test-docs:
 
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -m slow -s
+
+mutants: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants $(FILES) $(if $(SAMPLE),--sample $(SAMPLE))
 
 benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.engine

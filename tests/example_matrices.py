@@ -25,6 +25,8 @@ MATRICES: dict[str, SteinMatrix] = {
     "sum": SumMatrix((FeatureMatrix(PSI[:, :2]), GramMatrix(PSI[:, 2:] @ PSI[:, 2:].T))),
     "scaled": FeatureMatrix(PSI / 2).scaled(4.0),
     "scaled sparse": sparse(PSI / 2).scaled(4.0),
+    "scaled rows": FeatureMatrix(PSI / 2).scaled_rows(torch.full((7,), 2.0, dtype=torch.double)),
+    "scaled sparse rows": sparse(PSI / 2).scaled_rows(torch.full((7,), 2.0, dtype=torch.double)),
     "scaled sum": SumMatrix((FeatureMatrix(PSI / 2), GramMatrix(0 * PSI @ PSI.T))).scaled(4.0),
     "rows put together": FeatureMatrix.cat([FeatureMatrix(PSI[:3]), FeatureMatrix(PSI[3:])]),
     "sparse rows put together": FeatureMatrix.cat([sparse(PSI[:3]), sparse(PSI[3:])]),

@@ -217,3 +217,14 @@ def test_a_refit_gets_the_very_object_of_the_user() -> None:
     ksd_check(mine, DATA, refit=refit, sampler=walk().draw, num_bootstrap=3, progress=False)
     assert len(seen) == 4
     assert all(model is mine for model in seen)
+
+
+def test_the_level_counts_in_the_verdict_and_in_the_bounds() -> None:
+    options: dict[str, Any] = {"views": "content-2", "num_bootstrap": 99, "progress": False}
+    data = walk(hold=0.5).draw(60, torch.Generator().manual_seed(0))
+    strict, usual, lax = (ksd_check(walk(), data, level=level, **options) for level in (0.001, 0.05, 0.5))
+    assert [check["ksd"].attrs["level"] for check in (strict, usual, lax)] == [0.001, 0.05, 0.5]
+    assert "may fit" in verdict(strict)
+    assert "does not fit" in verdict(usual)
+    shares = [float(check["ksd"]["foreign_share_overall"]) for check in (strict, usual, lax)]
+    assert shares[0] == 0 < shares[1] < shares[2]

@@ -33,8 +33,9 @@ from pyro_ksd.kernels import (
     StartKernel,
 )
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.balancing import mpf
-from pyro_ksd.stein.operators import HeatBathOperator, ZanellaOperator
+from pyro_ksd.stein.balancing import barker, mpf
+from pyro_ksd.stein.length_features import length_kernel
+from pyro_ksd.stein.operators import HeatBathOperator, TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import default_views
 
 DATA = walk(hold=0.5).draw(12, torch.Generator().manual_seed(0))
@@ -280,3 +281,15 @@ def test_runs_that_occur_in_several_sequences() -> None:
     assert recurrence(data, 1) == 1.0
     assert recurrence(data, 2) == pytest.approx(2 / 5)
     assert recurrence(data, 3) == recurrence(data, 4) == 0.0
+
+
+def test_the_features_of_the_length_are_made_for_the_balancing_function() -> None:
+    lengths = torch.arange(1, 9)
+    for balancing in (mpf, barker):
+        [view] = chosen_views("length", None, balancing, [walk()], DATA)
+        expected = length_kernel(walk(), DATA, zs(locations=1), balancing)
+        assert isinstance(view.kernel, LengthKernel)
+        assert expected is not None
+        torch.testing.assert_close(view.kernel.feature(lengths), expected.feature(lengths))
+        assert isinstance(view.operator, TailBlockOperator)
+        assert view.operator.balancing is balancing

@@ -85,3 +85,15 @@ def test_level_is_exact_for_exchangeable_draws() -> None:
     for weights in (None, torch.tensor([1.0, 0.25, 3.0, 1.0])):
         rejected = sum(float(harmonic_p(pool[0], pool[1:], weights)[1]) <= 0.05 for pool in pools)
         assert low <= rejected <= high
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sums_that_differ_only_in_their_last_bits_are_equal(seed: int) -> None:
+    """The same p-values in another order: 1/p₁ + 1/p₂ + 1/p₃ is then rounded otherwise."""
+    rows = integers(seed, 6, 3, most=50)
+    pool = torch.cat([rows, rows.flip(1)])
+    for place in range(len(pool)):
+        others = torch.cat([pool[:place], pool[place + 1 :]])
+        _, overall = harmonic_p(pool[place].double(), others.double())
+        _, expected = brute_force(pool[place].tolist(), others.tolist(), [1, 1, 1])
+        assert float(overall) == pytest.approx(expected, abs=1e-12)

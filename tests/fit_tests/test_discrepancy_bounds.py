@@ -87,3 +87,10 @@ def test_the_bound_holds_with_its_probability(columns: int, mean: float) -> None
         matrix = FeatureMatrix(psi)
         misses += float(closeness([matrix], draws(matrix, 199, run)).upper) < true
     assert misses <= 72  # 0.999 quantile of the binomial distribution at 0.05
+
+
+def test_the_rank_of_the_quantile_is_not_cut_by_rounding() -> None:
+    matrix = FeatureMatrix(PSI)
+    wild = draws(matrix, 99, 0)
+    below, exact, above = (float(closeness([matrix], wild, level).upper) for level in (0.285, 0.29, 0.295))
+    assert below > exact == above  # in floating point, 0.29 * 100 is smaller than 29

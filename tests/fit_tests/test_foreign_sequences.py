@@ -90,6 +90,10 @@ def test_wrong_arguments_are_named() -> None:
         foreign_share(MATRICES, EXTREME[:, :1])
     with pytest.raises(ValueError, match=r"matrices: expected Stein kernel matrices"):
         foreign_share([PSI], EXTREME[:, :1])  # type: ignore[list-item]
+    with pytest.raises(
+        ValueError, match=r"matrices: expected a list of Stein kernel matrices, one for each view, found"
+    ):
+        foreign_share(MATRICES[0], EXTREME[:, :1])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"level: expected a number between 0 and 1"):
         foreign_share(MATRICES, EXTREME, 5)
 
@@ -147,3 +151,13 @@ def test_the_bound_covers_the_share_and_comes_close(kind: str, share: float) -> 
     assert sum(bound > share for bound in bounds) <= 21  # 0.999 quantile of the binomial distribution at 0.05
     if kind == "same" and share == 0.2:
         assert sorted(bounds)[runs // 2] > 0.1
+
+
+def test_products_with_the_level_and_the_tolerance_are_not_cut_by_rounding() -> None:
+    """In floating point, 0.29 * 100 is smaller than 29, and 0.07 * 100 is larger than 7."""
+    matrix = FeatureMatrix(torch.ones(100, 1).double())
+    extreme = torch.linspace(0.07, 9.97, 99, dtype=torch.double)[:, None]  # at distances of a removed sequence
+    below, exact, above = (foreign_share([matrix], extreme, level).share_overall for level in (0.285, 0.29, 0.295))
+    assert below < exact == above
+    below, exact, above = (tolerance_p_value([matrix], extreme, share)[1].item() for share in (0.065, 0.07, 0.075))
+    assert below == exact < above

@@ -15,9 +15,11 @@ from pyro_ksd import MarkovSequence, ksd_check
 from pyro_ksd.edits.neighborhoods import Substitutions
 from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
-from pyro_ksd.fit_tests.informative import informative_views
+from pyro_ksd.fit_tests.informative import informative_views, recurring_views
+from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.models import constrain
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
 
 
@@ -93,3 +95,24 @@ def test_the_largest_rate_of_several_models_counts() -> None:
     rates[views[4].operator] = torch.tensor([4.9, 0.0])
     with pytest.warns(UserWarning, match=r"the view\(s\) length, so that they show nothing"):
         assert informative_views(views, rates, 100) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+
+
+def test_views_of_runs_need_a_tenth_of_them_in_several_sequences() -> None:
+    letters, length = default_views()[0], length_view()
+
+    def sharing_one_of(runs: int) -> Sequences:
+        """Two sequences with one symbol in common, two of all their runs of one symbol."""
+        return Sequences.of([[0, *range(1, 10)], [0, *range(10, runs - 1)]], 40)
+
+    assert recurring_views([letters, length], sharing_one_of(20)) == [0, 1]
+    with pytest.warns(
+        UserWarning, match=r"the view\(s\) content-1 compare runs .* fewer than 10% .* they are left out"
+    ):
+        assert recurring_views([letters, length], sharing_one_of(21)) == [1]
+    with pytest.raises(ValueError, match="too few for the wild bootstrap; choose other views, or bootstrap='parametr"):
+        recurring_views([letters], sharing_one_of(21))
+
+
+def test_one_frequent_shape_of_a_view_is_enough() -> None:
+    view = View("both", ZanellaOperator(), ContiguousKernel(1, 2))
+    assert recurring_views([view], Sequences.of(["abc", "cba"])) == [0]  # no pair occurs in both, every symbol does

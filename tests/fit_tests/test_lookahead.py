@@ -179,6 +179,25 @@ def test_chunks_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list(kept.chunks())) > 3
 
 
+def test_some_of_many_chunks_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of sequences that are all the same, any chunks show the whole."""
+    view, model, data = VIEWS["start"], space()[0], Sequences.of([[0, 1, 2]] * 20, SIZE)
+
+    def whole() -> tuple[int, float]:
+        kept, _ = assembled(model, data, view)
+        assert isinstance(view.kernel, FeatureKernel)
+        drawn = lookahead._drawn_edits(view, view.kernel, kept, torch.Generator().manual_seed(0))
+        assert drawn is not None
+        assert drawn.change is not None
+        return len(kept.log_ratios), float((drawn.share * drawn.change.abs().sum(1)).sum())
+
+    together = whole()
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 1)
+    apart = whole()
+    assert (together[0], apart[0]) == (1, 20)
+    assert apart[1] == pytest.approx(together[1], rel=1e-12)
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_rows_make_up_for_what_is_lacking(name: str) -> None:
     """With the rows, the variance is the one that the same drawn edits foresee."""

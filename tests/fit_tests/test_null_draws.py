@@ -239,3 +239,11 @@ def test_missing_rows_have_columns_of_their_own() -> None:
     missing = FeatureMatrix.from_entries(torch.tensor([0]), torch.tensor([7]), torch.tensor([2.0]).double(), 1)
     draws = wild_bootstrap([psi], [NGRAMS], 30, seeded(1), missing=[missing])
     assert draws.statistic[:, 0].tolist() == pytest.approx([4 / 6] * 30)  # no feature in common but with itself
+
+
+@pytest.mark.parametrize("num_draws", [63, 64, 65, 128, 129])
+def test_every_draw_is_a_data_set_of_its_own(num_draws: int) -> None:
+    views = default_views()[:4]
+    null = parametric_bootstrap(walk(), 6, views, num_draws, seeded())
+    assert null.statistic.shape == null.extreme.shape == (num_draws, 4)
+    assert len(null.statistic.unique(dim=0)) == num_draws

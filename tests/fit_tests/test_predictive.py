@@ -274,6 +274,10 @@ def test_p_value_counts_ties() -> None:
     realized = torch.tensor([[1.0, 0.0], [2.0, 5.0]])
     replicated = torch.tensor([[1.0, 1.0], [1.0, 4.0]])
     torch.testing.assert_close(predictive_p_value(realized, replicated).float(), torch.tensor([2 / 3, 2 / 3]))
+    rounded, exact = (torch.tensor([value, 0.7], dtype=torch.double) for value in (0.1 + 0.2, 0.3))
+    assert float(rounded[0]) > float(exact[0])
+    assert float(predictive_p_value(rounded, exact)) == 1.0
+    assert float(predictive_p_value(rounded + 1e-6, exact)) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("inference", ["NUTS", "SVI"])
@@ -308,3 +312,39 @@ def test_a_hidden_markov_model_after_inference(inference: str, right: bool) -> N
     check = ksd_check(program, data, posterior=posterior, num_bootstrap=draws, progress=False, **options)
     p = float(check["ksd"]["p_value_overall"])
     assert p > 0.05 if right else p < 0.01
+
+
+def many_draws(count: int) -> dict[str, Tensor]:
+    """Draws around the parameters of the data."""
+    moves = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7], [0.4, 0.4, 0.2]], dtype=torch.double)
+    noise = 0.5 + torch.rand(count, 4, SIZE, dtype=torch.double, generator=seeded(4))
+    weights = moves[[0, 0, 1, 2]] * noise
+    weights = weights / weights.sum(-1, keepdim=True)
+    return {"initial": weights[:, 0], "moves": weights[:, 1:]}
+
+
+def test_the_overall_p_value_and_the_places_of_many_draws() -> None:
+    check = check_of(many_draws(40), views=["content-1", "content-2", "start"], order=1)
+    realized, replicated = (check["ksd_ppc"][name].values[0] for name in ("realized", "replicated"))
+    center, spread = replicated.mean(0), replicated.std(0)
+    observed, drawn_ones = (realized - center) / spread, (replicated - center) / spread
+    overall = (1 + (drawn_ones.max(1) >= observed.max(1)).sum()) / 41
+    assert float(check["ksd"]["p_value_overall"]) == pytest.approx(overall, abs=1e-12)
+    assert overall != (1 + (drawn_ones.mean(1) >= observed.mean(1)).sum()) / 41
+    # Places are means over 25 draws at even distances, not over the first ones.
+    chosen = [draw * 39 // 24 for draw in range(25)]
+    contribution = check["ksd"]["contribution"].sum("sequence")
+    np.testing.assert_allclose(contribution, realized[chosen].mean(0), rtol=1e-10)
+
+
+def test_draws_in_several_batches_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"views": ["content-2", "start"], "order": 1, "seed": 3}
+    together = check_of(VALUES, **options)
+    sizes: list[int] = []
+    parts = PosteriorModels.parts
+    monkeypatch.setattr(PosteriorModels, "parts", lambda models, size: sizes.append(size) or parts(models, size))
+    monkeypatch.setattr("pyro_ksd.fit_tests.predictive.WEIGHTED_PAIRS", 1)
+    apart = check_of(VALUES, **options)
+    assert sizes == [1]
+    for group in ("ksd_ppc", "ksd_null"):
+        xr.testing.assert_allclose(apart[group].to_dataset(), together[group].to_dataset(), rtol=1e-10)

@@ -87,6 +87,12 @@ def test_the_jackknife_variance_has_a_closed_form() -> None:
     torch.testing.assert_close(jackknife_error(leave_one_out(others)) ** 2, closed, rtol=1e-12, atol=0)
 
 
+def test_two_statistics_are_enough_for_an_error() -> None:
+    assert float(jackknife_error(torch.tensor([1.0, 3.0]))) == pytest.approx(1.0)  # (1 / 2) ((1 - 2)² + (3 - 2)²)
+    with pytest.raises(ValueError, match="left_out: expected at least 2 statistics, found 1"):
+        jackknife_error(torch.tensor([1.0]))
+
+
 def test_sums_are_those_of_any_form_of_the_matrix() -> None:
     psi = draws(1, 9, 4)
     forms: list[SteinMatrix] = [FeatureMatrix(psi), GramMatrix(psi @ psi.T)]

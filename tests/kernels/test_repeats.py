@@ -45,6 +45,10 @@ def test_a_width_out_of_bounds_is_refused(width: int) -> None:
         RepeatsKernel(width)
 
 
+def test_four_equal_symbols_are_repeats_by_default() -> None:
+    assert RepeatsKernel().features(Sequences.of(["aaa", "aaaa", "aaaaa"])).values.tolist() == [[0.0], [1.0], [2.0]]
+
+
 def test_words() -> None:
     kernel = RepeatsKernel(5)
     assert (kernel.feature_kind, kernel.feature_label(0, 3)) == ("repeats", "runs of 5 equal symbols")

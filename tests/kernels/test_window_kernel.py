@@ -14,6 +14,8 @@ from feature_enumeration import NEIGHBORHOODS, Features, assert_features, ngram,
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.window_kernel import Shape, WindowKernel
 from pyro_ksd.sequences.container import Sequences
 
@@ -88,3 +90,12 @@ def test_only_the_symbols_that_count_need_codes() -> None:
     values = MixedKernel().features(data).values.to_dense()
     assert int(values.count_nonzero()) == 5 + 4 + 4 + 2
     assert float(values.square().sum()) == pytest.approx(1.0)
+
+
+def test_more_windows_than_there_are_codes_are_refused() -> None:
+    data = Sequences.of([[0, 1, 2, 3, 4]], 10**6)
+    edits = zs(insertable=[0], symbols=1).edits(data)
+    with pytest.raises(
+        ValueError, match=r"expected at most 2\*\*62 different runs of 4 symbols, found 1000000 symbols"
+    ):
+        ContiguousKernel(4).stein(data, edits, torch.ones(len(edits)).double())

@@ -188,3 +188,20 @@ def test_a_table_of_lengths_that_ends_with_the_data_says_so() -> None:
     with pytest.warns(UserWarning, match=r"cannot score sequences that are longer.*log-probability -inf.*IndexError"):
         check = ksd_check(program, DATA, num_bootstrap=5, progress=False)
     assert check["ksd"].attrs["edits"] == "substitution"
+
+
+@pytest.mark.parametrize("falls", [True, False])
+def test_a_mass_that_falls_slowly_is_no_rounding(falls: bool) -> None:
+    """All sequences of a length together lose, or win, 0.3 % with each symbol."""
+    cost = math.log(SIZE) + (0.003 if falls else -0.003)
+
+    def score(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", -cost * lengths.double())
+
+    assert has_length_distribution(as_model(score, DATA), DATA) == falls
+
+
+def test_an_impossible_sequence_shows_nothing_of_the_length() -> None:
+    data = Sequences.of([[1, 1, 1, 1], [1, 2, 0], [2]], SIZE)  # the longest one is impossible
+    assert not has_length_distribution(as_model(given_lengths_with_a_ban, data), data)

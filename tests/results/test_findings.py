@@ -252,6 +252,7 @@ def test_the_direction_of_the_length(
 ) -> None:
     sign = -1 if any(word in words for word in ("short", "regular", "seldom")) else 1
     assert lengths_found(observed, expected, (feature, 3.0 * sign, 0.01)) == words
+    assert lengths_found(observed, expected, (feature, 3.0 * sign, 0.05)) == words  # the level itself
     assert lengths_found(observed, expected, (feature, 3.0 * sign, 0.06)) == UNCLEAR  # it does not stand out
     assert lengths_found(observed, expected, (feature, -3.0 * sign, 0.01)) == UNCLEAR  # lengths say the opposite
     assert lengths_found(observed, expected, ("skewness of the length", 3.0 * sign, 0.01)) == UNCLEAR

@@ -74,6 +74,12 @@ def told(*views: str) -> str:
             0.01,
             "the model does not fit (p = 0.010): 'b', 'd', 'c', ... are too rare under the model",
         ),
+        (  # a p-value that equals the level rejects, whatever stands out at that level is named
+            [("content-2", "aa", -4.0, 0.05), ("content-2", "ab", -3.0, 0.051)],
+            {"content-2": 0.001},
+            0.05,
+            "the model does not fit (p = 0.050): 'aa' is too rare under the model",
+        ),
         (  # no feature stands out
             [("content-2", "aa", -4.0, 0.4)],
             {"content-2": 0.01},
@@ -334,6 +340,15 @@ def test_verdict_says_if_there_were_too_few_draws_to_tell(
     check["ksd"].attrs |= {"num_bootstrap": draws, "kind": kind, "level": 0.05}
     words = f"; but {draws} draws are too few to tell, take num_bootstrap={needed} or more" if needed else ""
     assert verdict(check) == f"the model may fit: the check found nothing wrong (p = 0.200){words}"
+
+
+def test_the_number_of_draws_needed_is_not_raised_by_rounding() -> None:
+    check = made_up_check(p_value_overall=0.2, views=["start", "length"])
+    check = changed(check, "ksd", weight=[0.1, 0.2])  # 0.1 + 0.2 is a little larger than 0.3
+    check["ksd"].attrs |= {"num_bootstrap": 59, "level": 0.05}
+    assert "too few" not in verdict(check)
+    check["ksd"].attrs["num_bootstrap"] = 58
+    assert verdict(check).endswith("; but 58 draws are too few to tell, take num_bootstrap=59 or more")
 
 
 def test_tests_without_weights_count_their_views_alike() -> None:

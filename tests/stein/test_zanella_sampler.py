@@ -246,3 +246,11 @@ def test_a_model_that_gives_nan() -> None:
     message = r"found NaN where \[0, 0\] becomes \[0, 0, 0\]; the model gives NaN there"
     with pytest.raises(ValueError, match=message):
         zanella_sample(Broken(MODEL), 2, start=start, time=1.0, progress=False)
+
+
+@pytest.mark.parametrize(("drift", "low", "high"), [(0.2, 0.99, 1.008), (0.8, 1.012, 1.03)])
+def test_processes_have_mixed_below_an_r_hat_of_one_percent(drift: float, low: float, high: float) -> None:
+    log_joint = autoregressive(0.0, 400, 50) + torch.linspace(0, drift, 50)
+    found = ZanellaSamples(START, 1.0, torch.ones(400), log_joint, torch.ones(400, 50).long())
+    assert low < found.rhat["log p"] < high
+    assert found.mixed == (drift < 0.5)

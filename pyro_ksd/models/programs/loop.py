@@ -107,7 +107,7 @@ class LoopProgram(ChunkedModel):
         return not self._scoring.vectorizes
 
     @computed_once
-    def can_draw(self) -> bool:  # type: ignore[override]  # a property in the base class
+    def can_draw(self) -> bool:
         """Whether forward runs draw from the program's distribution: no factor was met within a sequence."""
         for seed in range(_LOOKS):
             try:

@@ -140,3 +140,28 @@ def test_likelihood_ratio_finds_a_wrong_model_and_keeps_a_right_one(alternative:
 def test_likelihood_ratio_refuses(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         likelihood_ratio_check(**({"model": walk(), "data": walks(), "progress": False} | arguments))
+
+
+def test_data_with_the_smallest_ratio_do_not_tie_with_impossible_draws() -> None:
+    coin = torch.tensor([0.5, 0.5])
+    model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.5)
+    only_a = MarkovSequence.from_transitions(torch.tensor([1.0, 0.0]), torch.eye(2), stop=0.5)
+    shortest = Sequences.of(["a", "a"], "ab")  # each symbol adds 2 log 2
+    check = likelihood_ratio_check(model, shortest, alternative=only_a, num_bootstrap=200, progress=False)
+    [statistic], null = parts(check)
+    assert statistic == pytest.approx(4 * math.log(2))
+    possible = (null >= statistic - 1e-9).sum()
+    assert 0 < possible < 100
+    assert float(check["ksd"]["p_value_overall"]) == pytest.approx((1 + possible) / 201)
+
+
+def test_all_draws_may_be_impossible_under_the_alternative() -> None:
+    coin = torch.tensor([0.5, 0.5])
+    model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.02)
+    only_a = MarkovSequence.from_transitions(torch.tensor([1.0, 0.0]), torch.eye(2), stop=0.02)
+    check = likelihood_ratio_check(
+        model, Sequences.of(["a", "aa"], "ab"), alternative=only_a, num_bootstrap=50, progress=False
+    )
+    [statistic], null = parts(check)
+    assert (null < statistic).all()
+    assert float(check["ksd"]["p_value_overall"]) == pytest.approx(1 / 51)

@@ -205,3 +205,22 @@ def test_bad_length(length, message):
 def test_bad_parameters(probs, minimum, message):
     with pytest.raises(ValueError, match=message):
         IndependentSequence(probs, dist.Poisson(number(1.0)), minimum=minimum)
+
+
+def test_successive_draws_with_one_generator_have_other_lengths():
+    model = IndependentSequence(PROBS, dist.Poisson(number(20.0)))
+    generator = torch.Generator().manual_seed(0)
+    first, second = (model.draw(30, generator).lengths.tolist() for _ in range(2))
+    assert first != second
+    assert model.draw(30, torch.Generator().manual_seed(0)).lengths.tolist() == first
+
+
+class FromZeroAndFromOne(dist.Poisson):
+    """Two distributions of the length, only the first of which begins at 0."""
+
+    support = torch.distributions.constraints.integer_interval(torch.tensor([0.0, 1.0]), torch.tensor([9.0, 9.0]))
+
+
+def test_every_distribution_of_a_batch_begins_at_zero():
+    with pytest.raises(ValueError, match="length: expected a distribution over the integers from 0, found FromZeroAnd"):
+        IndependentSequence(PROBS, FromZeroAndFromOne(torch.tensor([2.0, 2.0])))

@@ -254,3 +254,28 @@ def test_a_fit_that_leaves_its_parameters_in_the_store_is_refused() -> None:
 
 def test_all_fits_start_from_the_same_random_states() -> None:
     assert refitted(lambda: torch.rand(3).tolist()) == refitted(lambda: torch.rand(3).tolist())
+
+
+@pytest.mark.parametrize("program", [by_params, by_priors])
+def test_a_fit_does_not_begin_with_what_the_user_has_learned(program: Any) -> None:
+    refit = RefitSVI(num_steps=2)
+    expected = refit(program, DATA)
+    stored = torch.tensor([0.9, 0.05, 0.05], dtype=torch.double)
+    pyro.param("initial", stored, constraint=constraints.simplex)
+    pyro.param("AutoDelta.initial", stored, constraint=constraints.simplex)
+    found = refit(program, DATA)
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value)
+    torch.testing.assert_close(pyro.param("initial").detach(), stored)
+
+
+def test_latents_of_each_sequence_are_refused() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("mood", dist.Normal(0.0, 1.0))
+            pyro.factor("length", -lengths)
+
+    with pytest.raises(
+        ValueError, match=r"refit: found the latents \['mood'\] of each sequence, which RefitSVI does not"
+    ):
+        RefitSVI(num_steps=1)(program, DATA)

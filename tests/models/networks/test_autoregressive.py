@@ -546,3 +546,12 @@ def test_gpt2_in_training_mode_is_refused(gpt2: Any) -> None:
             of_gpt2(gpt2)
     finally:
         gpt2.eval()
+
+
+def test_one_new_token_is_enough_for_a_language_model(gpt2: Any) -> None:
+    assert of_gpt2(gpt2, max_new_tokens=1).log_joint(Sequences.of([[END], [0, END]], SIZE)).isfinite().tolist() == [
+        True,
+        False,
+    ]
+    with pytest.raises(ValueError, match="max_new_tokens: expected an integer of at least 1, found 0"):
+        of_gpt2(gpt2, max_new_tokens=0)

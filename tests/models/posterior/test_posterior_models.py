@@ -28,6 +28,7 @@ from pyro_ksd.models import TabulatedModel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.model_batch import ModelList
+from pyro_ksd.models.posterior import posterior_models
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels, StackedModels
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.posterior.table_batch import TableBatch
@@ -144,7 +145,7 @@ CASES = {
     "loop, order 1": Case(loop, options={"order": 1}),
 }
 FEW_AT_ONCE = {  # every limit of what is done at once, such that it is met
-    "pyro_ksd.fit_tests.predictive.WEIGHTED_PAIRS": 200,
+    "pyro_ksd.fit_tests.predictive.WEIGHTED_PAIRS": 120,  # two draws, then one
     "pyro_ksd.edits.weighted_edits.EDITS": 50,
     "pyro_ksd.models.evaluation.EDITED_SEQUENCES": 40,
     "pyro_ksd.models.posterior.program_batch.SCORED_PAIRS": 32,
@@ -401,3 +402,16 @@ def test_a_wrong_order_is_reported_once() -> None:
     assert len(caught) == 1
     assert not isinstance(draws[0], TabulatedModel)
     assert isinstance(draws.batch, ProgramBatch)
+
+
+def test_the_first_and_the_last_draw_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    examined: list[Tensor] = []
+    checked = posterior_models.checked_program
+
+    def noted(program: Any, data: Sequences, first: Any, marginal: Any, *others: Any) -> Any:
+        examined.extend(point["initial"] for point in (first, *others))
+        return checked(program, data, first, marginal, *others)
+
+    monkeypatch.setattr(posterior_models, "checked_program", noted)
+    draws = CASES["chain"].draws().values["initial"]
+    assert torch.stack(examined).equal(draws)

@@ -216,6 +216,7 @@ def test_values_in_the_supports(values: dict[str, Any]) -> None:
             {"moves": 0.9 * torch.eye(SIZE)},
             "support of Dirichlet, Simplex(), found values from 0 to 0.9; transform uncon",
         ),
+        ({"moves": torch.full((SIZE, SIZE), 1.002 / SIZE)}, "support of Dirichlet, Simplex(), found values"),
         ({"moves": torch.full((SIZE, SIZE), torch.nan)}, "support of Dirichlet, Simplex(), found NaN"),
         ({"count": 1.5}, "support of Poisson, IntegerGreaterThan(lower_bound=0), found 1.5"),
         ({"count": "many"}, "support of Poisson, IntegerGreaterThan(lower_bound=0), found 'many'"),

@@ -174,11 +174,12 @@ def test_vectorized_programs_run_once_a_length():
     assert runs["program"] == LONGEST + 1
 
 
-def test_vectorized_run_that_differs():
+@pytest.mark.parametrize("difference", [1.0, 0.01])
+def test_vectorized_run_that_differs(difference):
     def program():
         chain()()
         if torch._C._functorch.maybe_current_level() is not None:
-            pyro.factor("f", torch.tensor(1.0))
+            pyro.factor("f", torch.tensor(difference))
 
     with pytest.warns(UserWarning, match=r"a vectorized run gave log p = .* where a plain run gave"):
         found = LoopProgram(program, S).log_joint(space(2, shortest=1))

@@ -114,3 +114,17 @@ def test_faults_at_late_steps_and_with_a_least_length_are_seen() -> None:
     data = Sequences.of(torch.randint(SIZE, (10, 40), generator=generator), SIZE, lengths=torch.arange(30, 40))
     with pytest.raises(ValueError, match="log-joint of a sequence changes with the padding after its end"):
         check_program(VectorizedProgram(program, data), data)
+
+
+@pytest.mark.parametrize(("kind", "message"), [("mates", "the other sequences of the batch"), ("width", "the padding")])
+def test_small_mistakes_are_seen(kind: str, message: str) -> None:
+    """The log-joints, between -20 and -2, change by about 0.005; rounding would be far smaller."""
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        extra = len(lengths) if kind == "mates" else sequences.shape[1]
+        with pyro.plate("sequences", len(lengths)):
+            chain_steps(sequences, lengths)
+            pyro.factor("tiny", torch.full((len(lengths),), 0.002 * extra, dtype=torch.double))
+
+    with pytest.raises(ValueError, match=f"changes with {message}"):
+        check_program(VectorizedProgram(program, DATA), DATA)
