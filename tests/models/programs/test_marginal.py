@@ -257,6 +257,17 @@ def test_the_error_is_stated() -> None:
     assert check["ksd"].attrs["ratio_error"] == pytest.approx(model.ratio_error)
 
 
+@pytest.mark.parametrize(("count", "names"), [(3, "'z_0', 'z_1', 'z_2'"), (4, "'z_0', 'z_1', 'z_2', ...")])
+def test_three_of_the_latents_are_named(count: int, names: str) -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            effects = [pyro.sample(f"z_{index}", standard(len(lengths))) for index in range(count)]
+            symbols(sequences, lengths, 0.1 * TASTE * sum(effects)[:, None])
+
+    with pytest.warns(UserWarning, match=re.escape(f"the latents {names} are integrated out with 64 points")):
+        as_model(program, DATA, marginal=Marginal(num_points=64))
+
+
 def test_a_large_error_is_refused() -> None:
     def sharp(sequences: Any, lengths: Any) -> None:
         with pyro.plate("sequences", len(lengths)):

@@ -85,3 +85,18 @@ def test_several_dimensions_have_the_right_moments() -> None:
 
 def test_distributions_without_quantiles_are_not_known() -> None:
     assert value_at(dist.VonMises(*of(0.0, 1.0)), SCORES) is None
+
+
+def test_whole_numbers_among_the_parameters_do_not_count_for_the_dtype() -> None:
+    found = value_at(dist.Normal(torch.tensor(1), torch.tensor(2.0, dtype=torch.double)), SCORES)
+    assert found is not None
+    torch.testing.assert_close(found, 1 + 2 * SCORES)
+
+
+def test_shares_are_never_rounded_to_a_bound() -> None:
+    for fn in (dist.Beta(*of(0.01, 0.01)), dist.Dirichlet(torch.full((3,), 0.01).double())):
+        scores = SCORES if isinstance(fn, dist.Beta) else torch.stack([SCORES, -SCORES, 0 * SCORES], 1)
+        found = value_at(fn, scores)
+        assert found is not None
+        assert 0 < float(found.min()) < 1e-9
+        assert 1 - 1e-9 < float(found.max()) < 1
