@@ -174,6 +174,7 @@ def made_up_check(
         groups["ksd_length"] = xr.Dataset(
             {"observed": ("length", np.pad(shares, (0, 3))), "expected": ("length", expected)},
             coords={"length": np.arange(len(expected))},
+            attrs={"num_drawn": 1000},
         )
     if tolerance is not None:
         rows = [(name, label, *[np.nan] * 3, False, False) for name, label in zip(names, labels, strict=True)]
@@ -254,7 +255,7 @@ def length_group(observed: dict[int, float], expected: dict[int, float]) -> xr.D
         name: ("length", np.array([of.get(one, 0.0) for one in length.tolist()]))
         for name, of in {"observed": observed, "expected": expected}.items()
     }
-    return xr.Dataset(shares, coords={"length": length})
+    return xr.Dataset(shares, coords={"length": length}, attrs={"num_drawn": 1000})
 
 
 def _codes(name: str, label: str, symbols: list[str]) -> tuple[int, ...]:

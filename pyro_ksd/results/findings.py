@@ -18,7 +18,6 @@ from pyro_ksd.results.view_choice import feature_kind, speaking_views
 _MOST_NAMED = 3  # features that a sentence can bear
 _SURE = 3.0  # standard errors of a difference of lengths before its direction is told
 _SURE_OF_PARITY = 4.0  # the same for the share of even lengths, which often differs by nothing but chance
-_DRAWN = 1000  # sequences that the lengths of a model are estimated from, where it can be sampled
 _SCALAR = {
     "surprise": (
         "the data are more probable than the model's own sequences",
@@ -163,9 +162,10 @@ def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
     if not has_group(check, "ksd_length"):
         return ""
     lengths = dataset(check, "ksd_length")
-    is_sampled = has_group(check, "ksd_draws")
     data = _Moments.of(lengths["observed"], dataset(check, "ksd").sizes["sequence"])
-    model = _Moments.of(lengths["expected"], _DRAWN if is_sampled else data.size)
+    num_drawn = int(lengths.attrs.get("num_drawn", 0))
+    is_sampled = num_drawn > 0
+    model = _Moments.of(lengths["expected"], num_drawn or data.size)
     told = own.isel(ngram=own["p_value"].values <= level)
     signs = dict(zip(told["label"].values.tolist(), np.sign(told["mean"].values).tolist(), strict=True))
     even_errors = (model.even_error, replace(model, size=data.size).even_error)

@@ -120,7 +120,8 @@ def to_datatree(
     )
     _add_places(groups, result.views, localizations, sequences, impossible_sites, result.null.extreme)
     _add_extent(groups, result.views, extent, [str(symbol) for symbol in sequences.symbols])
-    _add_lengths(groups, result.views, sequences, impossible_sites)
+    num_drawn = 0 if extent.drawn is None else len(extent.drawn)
+    _add_lengths(groups, result.views, sequences, impossible_sites, num_drawn)
     if gram:
         kept = groups["ksd"]["sequence"].values
         grams = np.stack([as_numpy(matrix.dense()) for matrix in result.matrices])
@@ -369,9 +370,16 @@ def _factors(views: Sequence[View], tolerated: Tolerated, symbols: Sequence[str]
 
 
 def _add_lengths(
-    groups: dict[str, xr.Dataset], views: Sequence[View], sequences: Sequences, impossible_sites: Mapping[int, str]
+    groups: dict[str, xr.Dataset],
+    views: Sequence[View],
+    sequences: Sequences,
+    impossible_sites: Mapping[int, str],
+    num_drawn: int,
 ) -> None:
-    """Adds the lengths of the data and those of the model, if a view compared them."""
+    """Adds the lengths of the data and those of the model, if a view compared them.
+
+    :param num_drawn: the number of draws that those of the model were estimated from; 0 if from the data.
+    """
     known = [view.kernel.distribution for view in views if isinstance(view.kernel, LengthKernel)]
     if not known or known[0] is None:
         return
@@ -382,7 +390,9 @@ def _add_lengths(
     expected[known[0].shortest :][: len(known[0].probability)] = as_numpy(known[0].probability)
     observed = np.pad(counts / len(possible), (0, last - len(counts)))
     groups["ksd_length"] = xr.Dataset(
-        {"observed": ("length", observed), "expected": ("length", expected)}, coords={"length": np.arange(last)}
+        {"observed": ("length", observed), "expected": ("length", expected)},
+        coords={"length": np.arange(last)},
+        attrs={"num_drawn": num_drawn},
     )
 
 

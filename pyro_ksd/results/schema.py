@@ -398,6 +398,14 @@ GROUPS: Mapping[str, Group] = {
             "expected": Variable(("length",), "float", "the probability of each length", least=0, most=1),
         },
         _labels("length", "integer", "lengths, from 0 on"),
+        {
+            "num_drawn": Attribute(
+                "integer",
+                "how many draws from the model its probabilities come from; 0 if they come from its ratios at the data",
+                least=0,
+                required_in=(),
+            )
+        },
     ),
     "ksd_draws": Group(
         "up to 20 sequences of the model, if it can be sampled",

@@ -66,3 +66,8 @@ def test_draws_that_go_on(draw: Callable[[], Any]) -> None:
 def test_draws_that_start_again(seed: Callable[[int], Any]) -> None:
     with pytest.raises(ValueError, match=r"draw: expected other random numbers in each run .* it sets a seed itself"):
         check_goes_on(states_after(lambda: seed(12345)))
+
+
+def test_values_that_hardly_change_are_refused() -> None:
+    with pytest.raises(ValueError, match="draws random numbers although all its sites have values"):
+        repeatable(lambda: torch.ones(2, dtype=torch.double) + 1e-9 * torch.rand(2))

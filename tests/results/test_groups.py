@@ -132,6 +132,7 @@ def test_lengths_are_those_of_the_data_and_of_the_model(impossible: int) -> None
     with context:
         check = ksd_check(model, whole, num_bootstrap=20, progress=False)
     lengths = check["ksd_length"].to_dataset()
+    assert lengths.attrs["num_drawn"] == 100
     observed = {length: lengths["observed"].values[length] for length in (1, 2, 3, 20)}
     assert observed == pytest.approx({1: 1 / 6, 2: 2 / 6, 3: 1 / 6, 20: 2 / 6})
     assert lengths["observed"].values.sum() == pytest.approx(1)

@@ -154,8 +154,3 @@ def test_values_for_the_weights_of_a_module_are_refused(option: str) -> None:
     value = torch.zeros(1, 1).double() if option == "parameters" else torch.zeros(3, 1, 1).double()
     with pytest.raises(ValueError, match=rf"{option}: site 'net\$\$\$weight' is a weight of a module"):
         ksd_check(scored_by(linear(0.5)), DATA, **{option: {"net$$$weight": value}})
-
-
-def test_values_that_hardly_change_are_refused() -> None:
-    with pytest.raises(ValueError, match="draws random numbers although all its sites have values"):
-        repeatable(lambda: torch.ones(2, dtype=torch.double) + 1e-9 * torch.rand(2))
