@@ -475,6 +475,7 @@ POWER_ATTRIBUTES: Mapping[str, str] = {
     "verdict": "from which sample size on the fault is visible",
     "runs": "the number of simulated checks at each sample size",
     "level": "the p-value up to which a check rejects",
+    "seed": "of all random numbers",
     "kinds": "by sample size, where the null draws came from",
     "meaning": "by view, what it looks at",
 }
