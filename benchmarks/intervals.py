@@ -259,8 +259,8 @@ than 95 % of the intervals contain the true factor. Where it is mostly found, se
 ## Off by more than a factor of 1.25
 
 How often a check with a tolerance says that this pair is off by more than a factor of 1.25, and that all pairs that can
-be estimated are within it. At the factors 1.25 and 0.8 both may be said in at most 5 % of the data sets; with {checks} of
-them, a rate of 0.05 has the standard error {math.sqrt(0.05 * 0.95 / checks):.3f}.
+be estimated are within it. At the factors 1.25 and 0.8 both may be said in at most 5 % of the data sets; with {checks}
+of them, a rate of 0.05 has the standard error {math.sqrt(0.05 * 0.95 / checks):.3f}.
 
 {tolerated}
 """
