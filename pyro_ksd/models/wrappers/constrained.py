@@ -129,7 +129,7 @@ def constrain(model: SequenceModel, predicate: Predicate, *, max_proposals: int 
     >>> coin = torch.tensor([0.5, 0.5])
     >>> model = constrain(MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.5), ends_with_1)
     >>> model.log_joint(Sequences.of([[1], [0, 1], [1, 0]])).exp()
-    tensor([0.2500, 0.0625, 0.0000])
+    tensor([0.2500, 0.0625, 0.0000], dtype=torch.float64)
     >>> model.draw(4, torch.Generator().manual_seed(0)).to_lists()
     [[1, 0, 0, 1], [1, 1, 1], [1], [1]]
     """
