@@ -113,6 +113,6 @@ def test_each_row_of_covariates_gets_a_sequence_of_its_own() -> None:
     assert found.to_lists() == [[row, 1] for row in range(300)]
     assert len(rounds) > 2
     with pytest.raises(
-        ValueError, match="for each of 300 rows of covariates, found none for 300 of them .*; try someth"
+        ValueError, match=r"for each of 300 rows of covariates, found none for 300 of them .*; try someth"
     ):
         accepted_given(propose, lambda x: x.tokens[:, 1] > 1, torch.arange(300), generator, **options)  # type: ignore[arg-type]
