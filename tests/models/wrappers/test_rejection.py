@@ -9,8 +9,9 @@ from example_models import Unsampled, bounded_chain
 from torch import Tensor
 
 from pyro_ksd.models.wrappers.constrained import constrain
-from pyro_ksd.models.wrappers.rejection import accepted
+from pyro_ksd.models.wrappers.rejection import accepted, accepted_given
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates
 
 CHAIN = bounded_chain()
 
@@ -94,3 +95,24 @@ def test_proposals_follow_the_generator() -> None:
 
     assert draw(1) == draw(1) != draw(2)
     assert {tuple(x) for x in draw(1)} == {(1,), (2,)}
+
+
+def test_each_row_of_covariates_gets_a_sequence_of_its_own() -> None:
+    """In the order of the rows, although some of them wait for several rounds of proposals."""
+    rounds: list[int] = []
+
+    def propose(covariates: Covariates, generator: torch.Generator | None) -> Sequences:
+        assert isinstance(covariates, Tensor)
+        rounds.append(len(covariates))
+        second = torch.randint(2, covariates.shape, generator=generator)
+        return Sequences.of(torch.stack([covariates, second], 1), 300)
+
+    generator = torch.Generator().manual_seed(0)
+    options = {"max_proposals": 10_000, "advice": "try something else"}
+    found = accepted_given(propose, lambda x: x.tokens[:, 1] == 1, torch.arange(300), generator, **options)  # type: ignore[arg-type]
+    assert found.to_lists() == [[row, 1] for row in range(300)]
+    assert len(rounds) > 2
+    with pytest.raises(
+        ValueError, match=r"for each of 300 rows of covariates, found none for 300 of them .*; try someth"
+    ):
+        accepted_given(propose, lambda x: x.tokens[:, 1] > 1, torch.arange(300), generator, **options)  # type: ignore[arg-type]
