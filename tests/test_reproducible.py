@@ -240,7 +240,7 @@ ENTRIES: dict[str, Callable[[int], Any]] = {
     "power": lambda seed: power(
         as_model(program, DATA), random_walk(2), 4, runs=3, seed=seed, **(OPTIONS | {"num_bootstrap": 19})
     ),
-    "find_view": lambda seed: find_view(program, DATA, seed=seed, progress=False).kernel.meaning,
+    "find_view": lambda seed: find_view(program, DATA, progress=False).kernel.meaning,
     "repair": lambda seed: repair(as_model(program, DATA), Sequences.cat([DATA] * 4)),
 }
 
@@ -331,7 +331,6 @@ VIEWS = default_views()[:1]
 SEEDED: dict[str, Callable[[Any], Any]] = {
     "ksd_check": lambda seed: ksd_check(Untouched(), DATA, seed=seed),
     "power": lambda seed: power(Untouched(), Untouched(), 5, seed=seed),
-    "find_view": lambda seed: find_view(Untouched(), DATA, seed=seed),
     "mmd_check": lambda seed: mmd_check(Untouched(), DATA, seed=seed),
     "likelihood_ratio_check": lambda seed: likelihood_ratio_check(Untouched(), DATA, seed=seed),
     "split": lambda seed: split(DATA, 0.5, seed=seed),

@@ -260,9 +260,9 @@ def test_the_mean_of_several_models_counts_what_one_does_not_report_as_nothing()
     assert mean.features.p_value.tolist() == pytest.approx([0.1, (0.1 + 1 + 1) / 3])
 
 
-def test_progress_can_be_seen_and_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[str]) -> None:
     result = fit(walk(), walk().draw(5, seeded(0)), default_views()[:1], draws=5)
     localize(result)
-    assert capsys.readouterr().err == ""
+    assert terminal.readouterr().err == ""
     localize(result, progress=True)
-    assert "localization: 100%" in capsys.readouterr().err
+    assert "localization: 100%" in terminal.readouterr().err
