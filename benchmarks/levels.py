@@ -97,7 +97,7 @@ def page(levels: Sequence[Level], settings: Settings) -> str:
 How often a true model is rejected at level {LEVEL} by the wild bootstrap with {settings.draws} draws: \
 {settings.runs} data sets each.
 Written by `python -m benchmarks.levels --runs {settings.runs} --draws {settings.draws} --seed {settings.seed} \
---sizes {sizes}`.
+--sizes {sizes}{_chosen(levels)}`.
 
 `benchmarks/true_models.py` states the models.{_missing(levels)}
 The 99.9 % binomial band of {settings.runs} runs is {lowest:.3f} to {highest:.3f}; rates above it are bold.
@@ -108,6 +108,12 @@ the end of the row.
 
 The level of the whole check is at most that of the band in {len(levels) - high[WHOLE]} of {len(levels)} rows.
 {_reasons(levels)}"""
+
+
+def _chosen(levels: Sequence[Level]) -> str:
+    """The option that names the models, if they are not all."""
+    names = list(dict.fromkeys(level.model for level in levels))
+    return "" if len(names) == len(true_models()) else f" --models {' '.join(map(repr, names))}"
 
 
 def _missing(levels: Sequence[Level]) -> str:
