@@ -128,3 +128,25 @@ def test_impossible_data_cannot_be_repaired() -> None:
     always = MarkovSequence.from_transitions(COIN, torch.eye(2), stop=0.1)
     with pytest.raises(ValueError, match="widen the model"):
         repair(always, ["HH", "HT", "TT"])
+
+
+def test_a_handful_of_sequences_must_contain_what_gets_a_factor() -> None:
+    nothing = "expected something that at least 5 sequences contain, found nothing among the"
+    assert repair(FAIR, Sequences.of(["H"] * 5, "HT"), views="content-1").factors == ()
+    with pytest.raises(ValueError, match=f"{nothing} 4 sequences"):
+        repair(FAIR, Sequences.of(["H"] * 4, "HT"), views="content-1")
+    with pytest.raises(ValueError, match=f"{nothing} 6 sequences"):  # many pairs of one sequence are no handful
+        repair(FAIR, Sequences.of(["H" * 9, *"TTTTT"], "HT"), views="content-2")
+
+
+def test_a_lower_level_needs_larger_scores() -> None:
+    thresholds = [repair(FAIR, tosses(FAIR, 50), level=level).threshold for level in (0.5, 0.05, 0.005)]
+    assert thresholds == sorted(set(thresholds))
+
+
+def test_large_data_are_thinned_to_what_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = Sequences.of(["HTH"] * 10, "HT")
+    each = zs().edit_bound(3, 2)
+    for most, expected in ((10 * each, 10), (4 * each, 4), (3.5 * each, 4), (1, 1)):
+        monkeypatch.setattr(model_repair, "_ENOUGH", most)
+        assert len(model_repair._thinned(data, zs())) == expected

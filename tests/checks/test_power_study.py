@@ -17,6 +17,7 @@ from torch import Tensor
 from pyro_ksd import default_views, ksd_check, power
 from pyro_ksd.checks import power_study
 from pyro_ksd.examples import random_walk
+from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.models import LinearChainMRF, MarkovSequence, SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.sequences.container import Sequences
@@ -249,3 +250,15 @@ def test_the_power_is_that_of_many_checks(size: int, hold: float) -> None:
         error = math.sqrt(2 * share * (1 - share) / runs) + 0.5 / runs
         assert abs(count / runs - found[name]) <= 4 * error, (name, count / runs, found[name])
     assert 0.2 < found["overall"] < 0.9  # else the test would show nothing
+
+
+def test_the_weights_of_the_views_and_the_number_of_draws_are_those_of_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    combined: list[tuple[int, list[float]]] = []
+
+    def noted(observed: Tensor, null: Tensor, weights: Tensor) -> Any:
+        combined.append((len(null), weights.tolist()))
+        return harmonic_p(observed, null, weights)
+
+    monkeypatch.setattr(power_study, "harmonic_p", noted)
+    power(WALK, HOLDING, 4, runs=3, num_bootstrap=20, progress=False)
+    assert combined == [(20, [view.weight for view in default_views()])] * 3

@@ -32,6 +32,12 @@ def test_the_bound_is_that_of_the_fewest_removals() -> None:
     assert found.share_overall == (int(removed[1]) - 1) / 100 > 0
 
 
+def test_the_order_of_the_views_does_not_matter() -> None:
+    found, flipped = foreign_share(MATRICES, EXTREME), foreign_share(MATRICES[::-1], EXTREME.flip(1))
+    assert flipped.share.flip(0).equal(found.share)
+    assert flipped.share_overall == found.share_overall
+
+
 def test_a_case_that_can_be_counted() -> None:
     """The score is (100 - m) / 10 after the removal of m sequences, and the draws are 0.07, 0.12, ..., 9.97."""
     matrix = FeatureMatrix(torch.ones(100, 1).double())

@@ -89,6 +89,13 @@ def test_two_causes_are_separated() -> None:
     assert bool(((found.tilts.log_factor - expected).abs() < 4 * found.tilts.error).all())
 
 
+def test_there_is_a_largest_number_of_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tilt_selection, "MOST_FACTORS", 1)
+    found = selected({Count("ngram", (0, 1)): 2.0, Count("first", (2,)): 0.4}, 2000, torch.Generator().manual_seed(2))
+    assert len(found.chosen) == len(found.tilts.log_factor) == 1
+    assert found.largest > found.threshold
+
+
 def test_no_factors_for_a_true_model() -> None:
     found = selected({}, 300, torch.Generator().manual_seed(3))
     assert found.chosen == ()

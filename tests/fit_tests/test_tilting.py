@@ -21,6 +21,7 @@ from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.fit_tests import tilting
 from pyro_ksd.fit_tests.tilting import (
+    Jumps,
     Sides,
     Tilts,
     jumps_of,
@@ -134,6 +135,34 @@ def test_frequent_counts_need_only_some_of_the_data(monkeypatch: pytest.MonkeyPa
     found = tilts(model, data, zs(), counts)
     assert bool((found.log_factor.abs() < 4 * found.error).all())
     assert len(jumps_of(model, data, zs(), counts[1:], enough=4000)) < len(some)
+
+
+def test_counts_that_have_enough_leave_the_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of two counts has enough first, and no further chunk is looked at once both have."""
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 2000)
+    model = bounded(spread_chain())
+    data = SPACE[torch.randint(1, len(SPACE), (100,), generator=torch.Generator().manual_seed(1))]
+    counts = [Count("ngram", (0,)), Count("ngram", (2, 2, 2))]
+    whole = [part.count.bincount(minlength=2).tolist() for part in jumps_of(model, data, zs(), counts)]
+    enough = whole[0][0]
+    assert sum(rare for _, rare in whole) < enough
+    for order in (counts, counts[::-1]):
+        found = [part.count.bincount(minlength=2).tolist() for part in jumps_of(model, data, zs(), order, enough)]
+        expected = [whole[0], *([0, rare] for _, rare in whole[1:])]
+        assert found == (expected if order is counts else [own[::-1] for own in expected])
+    assert len(jumps_of(model, data, zs(), counts[:1], enough)) == 1 < len(whole)
+
+
+@pytest.mark.parametrize(("size", "known"), [(5.0, True), (10.9, True), (15.0, False)])
+def test_factors_that_are_too_large_are_not_estimates(size: float, known: bool) -> None:
+    """Twenty sequences gain the count with the probability ratio exp(-size), and twenty lose it with exp(size)."""
+    owner = torch.arange(40, dtype=torch.int32)
+    change = torch.tensor([1, -1], dtype=torch.int8).repeat(20)
+    jumps = Jumps(40, owner, -size * change.double(), owner, torch.zeros_like(owner), change)
+    for found in (tilt_each([jumps], 1, 0.95), tilt_jointly([jumps], [0], 0.95)):
+        assert found.is_known.tolist() == [known]
+        if known:
+            assert float(found.log_factor) == pytest.approx(size)
 
 
 def population(model: SequenceModel, counts: list[Count], thetas: list[float], size: int = 300_000) -> Sequences:

@@ -120,3 +120,13 @@ def test_words() -> None:
     assert (kernel.feature_kind, kernel.feature_label(0, 3)) == ("surprise", "log-probability")
     assert kernel.meaning == "the probability of the sequences"
     assert kernel.has_features
+
+
+def test_edits_that_are_hardly_possible_count() -> None:
+    rare = math.exp(-40)
+    probs = torch.tensor([1 - rare, rare], dtype=torch.double)
+    model = MarkovSequence.from_transitions(probs, probs.expand(2, 2), stop=0.5)
+    view = View("surprise", ZanellaOperator(Substitutions(), "mpf"), SurpriseKernel())
+    [matrix] = stein_matrices(model, Sequences.of([[0], [0, 0]], 2), [view])
+    assert isinstance(matrix, FeatureMatrix)
+    assert matrix.values[:, 0].tolist() == pytest.approx([-40 * math.exp(-20), -80 * math.exp(-20)], rel=1e-9)

@@ -335,3 +335,10 @@ def test_shorter_lengths_than_those_of_the_data_get_less_and_less_probable() -> 
     assert (below.diff() > 0).all()
     ratio = below[1:] / below[:-1]
     assert ratio.tolist() == pytest.approx([float(ratio[-1])] * len(ratio))
+
+
+def test_both_tails_are_equally_precise() -> None:
+    """The features of a symmetric distribution are symmetric, also where lengths have the probability 1e-9."""
+    p = torch.exp(-(torch.arange(41) - 20).abs().double())
+    steps = smooth_features(LengthDistribution(0, p / p.sum()), barker).diff(dim=0)[:40].abs()
+    torch.testing.assert_close(steps, steps.flip(0), rtol=1e-11, atol=0)

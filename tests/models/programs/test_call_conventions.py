@@ -270,13 +270,13 @@ def test_conventions(program: Any, kind: type) -> None:
 
 def test_the_first_generated_vector_that_is_no_symbol_is_named() -> None:
     vectors = torch.tensor([[0, 0], [0, 1], [1, 0]])
-    known = torch.tensor([[[0, 1], [0, 0]], [[1, 0], [0, 1]]])
+    known = torch.tensor([[[0, 0], [0, 1]], [[1, 0], [0, 1]]])
     lengths = torch.tensor([2, 1])
     unknown = known.clone()
     unknown[0, 1] = torch.tensor([1, 1])
     unknown[1, 0] = torch.tensor([5, 5])
-    assert generated_codes(known, vectors).tolist() == [[1, 0], [2, 1]]
-    assert generated_codes((known, lengths), vectors)[0].tolist() == [[1, 0], [2, 0]]
+    assert generated_codes(known, vectors).tolist() == [[0, 1], [2, 1]]
+    assert generated_codes((known, lengths), vectors)[0].tolist() == [[0, 1], [2, 0]]
     for value in (unknown, (unknown, lengths)):
         with pytest.raises(
             ValueError, match=r"the program generated the vector \[1, 1\], expected one of the alphabet"
