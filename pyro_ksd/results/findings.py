@@ -16,6 +16,7 @@ from pyro_ksd.results.labels import spelled
 from pyro_ksd.results.view_choice import feature_kind, speaking_views
 
 _MOST_NAMED = 3  # features that a sentence can bear
+_DIGITS = (2, 3, 4)  # of a factor: as few as tell it from the ends of its interval
 _SURE = 3.0  # standard errors of a difference of lengths before its direction is told
 _SURE_OF_PARITY = 4.0  # the same for the share of even lengths, which often differs by nothing but chance
 _SCALAR = {
@@ -142,12 +143,17 @@ def _factors(features: xr.Dataset) -> list[str]:
 def _factor_text(factor: float, low: float, high: float) -> str:
     if math.isnan(factor) or low <= 1 <= high:
         return ""
-    return f" (weight × {_number(factor)}, {_number(low)} to {_number(high)})"
+    shown = [""]
+    for digits in _DIGITS:
+        shown = [_number(value, digits) for value in (factor, low, high)]
+        if len({*shown, "1"}) == 4:  # all of them differ from each other and from 1
+            break
+    return f" (weight × {shown[0]}, {shown[1]} to {shown[2]})"
 
 
-def _number(factor: float) -> str:
-    """A factor with two digits, or as a whole number."""
-    return f"{factor:.2g}" if factor < 99.5 else f"{factor:.0f}"
+def _number(factor: float, digits: int) -> str:
+    """A factor with some digits, or as a whole number."""
+    return f"{factor:.{digits}g}" if factor < 99.5 else f"{factor:.0f}"
 
 
 def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
@@ -155,9 +161,8 @@ def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
 
     A direction is told if a feature stands out in it, and the lengths themselves differ in it by three standard errors,
     the shares of even lengths by four: features compare ranks, whose means may differ although those of the lengths do
-    not. The lengths of a model that was
-    not sampled are known only as far as the data reach. Those beyond would make it more variable still, but might make
-    it shorter or longer.
+    not. The lengths of a model that was not sampled are known only as far as the data reach. Those beyond would make it
+    more variable still, but might make it shorter or longer.
     """
     if not has_group(check, "ksd_length"):
         return ""

@@ -101,6 +101,8 @@ def test_several_symbols_stand_at_the_start_or_at_the_end() -> None:
         ([("aa", -4.0, 0.01, 3.14159, 2.25, 4.449)], "'aa' (weight × 3.1, 2.2 to 4.4) is too rare"),
         ([("aa", 4.0, 0.01, 0.31415, 0.0996, 0.9)], "'aa' (weight × 0.31, 0.1 to 0.9) is too frequent"),
         ([("aa", -4.0, 0.01, 234.5, 99.4, 1234.0)], "'aa' (weight × 234, 99 to 1234) is too rare"),
+        ([("aa", -4.0, 0.01, 1.184, 1.172, 1.196)], "'aa' (weight × 1.18, 1.17 to 1.2) is too rare"),
+        ([("aa", 4.0, 0.01, 0.99712, 0.99508, 0.99921)], "'aa' (weight × 0.997, 0.995 to 0.999) is too frequent"),
         ([("aa", -4.0, 0.01, NAN, NAN, NAN)], "'aa' is too rare"),
         ([("aa", -4.0, 0.01, 5.0, 0.0, 9.0)], "'aa' is too rare"),  # it may be any, but for what was selected
         ([("aa", 4.0, 0.01, 0.2, 0.1, 3.0)], "'aa' is too frequent"),
