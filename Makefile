@@ -34,6 +34,7 @@ BUILD := build
 # Of all mutants only a sample is tested, unless files or folders are named.
 FILES :=
 SAMPLE := $(if $(FILES),,200)
+SEED := 0
 
 # The tests start many interpreters: let each use the bytecode that an earlier one has written.
 export PYTHONDONTWRITEBYTECODE :=
@@ -83,7 +84,7 @@ test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -m slow -s
 
 mutants: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants $(FILES) $(if $(SAMPLE),--sample $(SAMPLE))
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants $(FILES) $(if $(SAMPLE),--sample $(SAMPLE) --seed $(SEED))
 
 benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.engine

@@ -335,12 +335,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the random sample")
     parser.add_argument("--stage", action="store_true", help="run all tests of the stage for mutants that survive")
     arguments = parser.parse_args()
+    chosen = [mutant for file in _files(arguments.paths) for mutant in mutants_of(file, (_ROOT / file).read_bytes())]
+    every = len(chosen)
+    if arguments.sample is not None and arguments.sample < every:
+        chosen = random.Random(arguments.seed).sample(chosen, arguments.sample)
     known = equivalent()
-    every = [mutant for file in _files(arguments.paths) for mutant in mutants_of(file, (_ROOT / file).read_bytes())]
-    wanted = [mutant for mutant in every if mutant.key not in known]
-    print(f"{len(every)} mutants, {len(every) - len(wanted)} of them known to be equivalent", flush=True)
-    if arguments.sample is not None and arguments.sample < len(wanted):
-        wanted = random.Random(arguments.seed).sample(wanted, arguments.sample)
+    wanted = [mutant for mutant in chosen if mutant.key not in known]
+    print(f"{len(chosen)} of {every} mutants; {len(chosen) - len(wanted)} of them are equivalent", flush=True)
     for name in _HEAVY:
         importlib.import_module(name)
     counts: Counter[tuple[str, str]] = Counter()

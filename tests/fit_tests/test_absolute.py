@@ -151,3 +151,11 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
 
 def test_possible_sequences_pass() -> None:
     check_possible(walk(), data())
+
+
+def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[str]) -> None:
+    data = walk().draw(5, torch.Generator().manual_seed(0))
+    for progress in (False, True):
+        goodness_of_fit(walk(), data, default_views()[:1], bootstrap="wild", num_bootstrap=5, progress=progress)
+        shown = terminal.readouterr().err
+        assert ("Stein features: 100%" in shown) == ("wild bootstrap: 100%" in shown) == progress

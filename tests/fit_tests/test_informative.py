@@ -15,7 +15,7 @@ from pyro_ksd import MarkovSequence, ksd_check
 from pyro_ksd.edits.neighborhoods import Substitutions
 from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
-from pyro_ksd.fit_tests.informative import informative_views, recurring_views
+from pyro_ksd.fit_tests.informative import informative_views, recurrence, recurring_views
 from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.models import constrain
 from pyro_ksd.sequences.container import Sequences
@@ -116,3 +116,17 @@ def test_views_of_runs_need_a_tenth_of_them_in_several_sequences() -> None:
 def test_one_frequent_shape_of_a_view_is_enough() -> None:
     view = View("both", ZanellaOperator(), ContiguousKernel(1, 2))
     assert recurring_views([view], Sequences.of(["abc", "cba"])) == [0]  # no pair occurs in both, every symbol does
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "expected"),
+    [
+        (["a", "b"], 3, 0.0),
+        (["ab", ""], 3, 0.0),
+        (["", ""], 1, 0.0),
+        (["ab", "ab", "ba"], 2, 2 / 3),
+        (["aaa", "b"], 1, 0),
+    ],
+)
+def test_how_many_runs_recur(rows: list[str], size: int, expected: float) -> None:
+    assert recurrence(Sequences.of(rows, "ab"), size) == pytest.approx(expected)

@@ -13,6 +13,7 @@ from torch import Tensor
 from pyro_ksd.edits.weighted_edits import WeightedEdits, chunk_rows
 from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
+from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.localization import (
     MOST_EDITS,
     Localization,
@@ -23,6 +24,7 @@ from pyro_ksd.fit_tests.localization import (
     mean_localization,
 )
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, SurpriseKernel
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import AutoregressiveModel, IndependentSequence, MarkovSequence
 from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
@@ -266,3 +268,17 @@ def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[s
     assert terminal.readouterr().err == ""
     localize(result, progress=True)
     assert "localization: 100%" in terminal.readouterr().err
+
+
+def test_scores_of_features_are_sums_over_spreads() -> None:
+    result = fit(walk(), walk(hold=0.5).draw(20, seeded(0)), default_views()[:1], draws=19)
+    [matrix] = result.matrices
+    features = localize(result)[0].features
+    assert isinstance(matrix, FeatureMatrix)
+    assert features is not None
+    total, spread = scores(matrix)
+    codes = features.code if matrix.codes is None else torch.searchsorted(matrix.codes, features.code)
+    torch.testing.assert_close(features.z, (total / spread)[codes])
+    torch.testing.assert_close(features.mean, total[codes] / 20)
+    exceeding = (result.null.extreme[:, 0] >= features.z.abs()[:, None] - 1e-9).sum(1)
+    torch.testing.assert_close(features.p_value, (1 + exceeding).double() / 20)

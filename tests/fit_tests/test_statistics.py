@@ -69,3 +69,11 @@ def test_ties_count_although_their_last_bits_differ() -> None:
 def test_p_values_of_several_views() -> None:
     null = torch.tensor([[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]], dtype=torch.double)
     assert p_value(torch.tensor([2.5, 4.0]).double(), null).tolist() == [0.5, 1.0]
+
+
+def test_one_weighted_statistic_that_overflows_is_enough() -> None:
+    weights = torch.ones(2, 7, dtype=torch.double)
+    weights[1] = 1e200
+    assert weighted_u_statistics(FeatureMatrix(PSI), weights[:1]).isfinite().all()
+    with pytest.raises(ValueError, match="the statistic overflows"):
+        weighted_u_statistics(FeatureMatrix(PSI), weights)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
+from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels import ContiguousKernel, FeatureKernel, LengthKernel, StartKernel
 from pyro_ksd.kernels.base import Kernel, PairwiseKernel
 from pyro_ksd.kernels.cyclic_gaussian import CyclicGaussianKernel
@@ -278,3 +280,16 @@ def test_which_combinations_have_features() -> None:
     assert (2 * ngrams).has_features
     assert not (ngrams * start).has_features
     assert not (ngrams + HAMMING).has_features
+
+
+@pytest.mark.parametrize("kernel", [ContiguousKernel(2), HammingKernel()])
+def test_a_factor_multiplies_what_edits_add(kernel: Kernel[Any]) -> None:
+    data = Sequences.of([[0, 1, 1], [2, 0], [1]], 3)
+    edits = zs().edits(data)
+    weights = torch.rand(len(edits), dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    chunk = WeightedEdits(0, data, edits, weights)
+    plain = kernel.edit_products(chunk, kernel.stein(data, edits, weights))
+    tripled = 3.0 * kernel
+    found = tripled.edit_products(chunk, tripled.stein(data, edits, weights))
+    assert float(plain.abs().max()) > 0
+    torch.testing.assert_close(found, 3 * plain, rtol=1e-10, atol=1e-12)

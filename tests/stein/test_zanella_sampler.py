@@ -254,3 +254,8 @@ def test_processes_have_mixed_below_an_r_hat_of_one_percent(drift: float, low: f
     found = ZanellaSamples(START, 1.0, torch.ones(400), log_joint, torch.ones(400, 50).long())
     assert low < found.rhat["log p"] < high
     assert found.mixed == (drift < 0.5)
+
+
+def test_progress_is_shown_by_default(terminal: pytest.CaptureFixture[str]) -> None:
+    zanella_sample(MODEL, 3, start=START, time=1.0)
+    assert "Zanella processes" in terminal.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from example_models import bounded_chain
 from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import zs
@@ -118,3 +119,7 @@ def test_a_subclass_must_write_its_probabilities_and_draws() -> None:
 
     with pytest.raises(TypeError, match="_generate"):
         Half(2, 5, torch.Size(), None)  # type: ignore[abstract]
+
+
+def test_one_sequence_can_be_drawn() -> None:
+    assert len(bounded_chain().draw(1, torch.Generator().manual_seed(0))) == 1

@@ -160,3 +160,8 @@ def test_bad_parameters(change, message):
     given = {"initial": INITIAL, "transition": TRANSITION, "emission": EMISSION, "stop": STOP}
     with pytest.raises(ValueError, match=message):
         HiddenMarkovSequence(**{**given, **change})
+
+
+def test_sequences_end_at_a_thousand_symbols_unless_stated() -> None:
+    half = torch.full((2,), 0.5)
+    assert HiddenMarkovSequence(half, half.expand(2, 2), half.expand(2, 2), half).max_length == 1000

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -555,3 +556,21 @@ def test_one_new_token_is_enough_for_a_language_model(gpt2: Any) -> None:
     ]
     with pytest.raises(ValueError, match="max_new_tokens: expected an integer of at least 1, found 0"):
         of_gpt2(gpt2, max_new_tokens=0)
+
+
+def test_language_models_see_all_codes() -> None:
+    """Some would take a code for padding, and not look at it."""
+    masks: list[Tensor] = []
+
+    class Recorder(torch.nn.Module):
+        device = torch.device("cpu")
+
+        def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, use_cache: bool = True) -> Any:
+            assert attention_mask is not None
+            assert not use_cache
+            masks.append(attention_mask)
+            return SimpleNamespace(logits=torch.zeros(*input_ids.shape, SIZE))
+
+    of_gpt2(Recorder().eval()).log_joint(Sequences.of([[0, END], [END]], SIZE))
+    assert masks
+    assert all(bool(mask.all()) for mask in masks)

@@ -153,3 +153,9 @@ def test_one_prompt_is_checked() -> None:
     assert checked_prompt([3, 1]).tolist() == [3, 1]
     with pytest.raises(ValueError, match="or leave it out where each sequence has a prompt of its own"):
         checked_prompt([[3, 1], [2, 2]])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("symbols", ["ab", ["a", "b"]])
+def test_symbols_are_no_codes(symbols: Any) -> None:
+    with pytest.raises(ValueError, match=r"prompt: expected codes for the network, found the symbols .* data.encode"):
+        checked_prompt(symbols)

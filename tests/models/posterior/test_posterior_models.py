@@ -415,3 +415,7 @@ def test_the_first_and_the_last_draw_are_examined(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(posterior_models, "checked_program", noted)
     draws = CASES["chain"].draws().values["initial"]
     assert torch.stack(examined).equal(draws)
+
+
+def test_one_draw_may_be_asked_for() -> None:
+    assert len(PosteriorModels(chain, DATA, CHAIN, num_draws=1)) == 1

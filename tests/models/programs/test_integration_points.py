@@ -43,6 +43,7 @@ def test_quasi_random_points_in_more(dimensions: int) -> None:
     points = IntegrationPoints.of(dimensions, 256)
     assert points.scores.shape == (256, MOST_DIMENSIONS)
     assert points.scores.isfinite().all()
+    assert points.scores.dtype == points.log_weights.dtype == torch.double
     assert float(points.log_weights.exp().sum()) == pytest.approx(1.0)
     own = points.scores[:, :dimensions]
     # The standard error of independent points would be 0.06.

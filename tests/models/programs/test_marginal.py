@@ -555,3 +555,20 @@ def test_options_are_checked() -> None:
         Marginal("guide")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="marginal: expected how to integrate over local latents"):
         as_model(random_effect, DATA, marginal=64)  # type: ignore[arg-type]
+
+
+def test_a_guide_for_a_latent_that_depends_on_an_enumerated_state_is_refused() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            mood = pyro.sample("mood", dist.Categorical(torch.ones(2).double()), infer={"enumerate": "parallel"})
+            z = pyro.sample("z", dist.Normal(torch.tensor([-1.0, 1.0]).double()[mood], 1.0))
+            symbols(sequences, lengths, TASTE * z[..., None])
+
+    def guide(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("z", standard(len(lengths)))
+
+    with pytest.raises(
+        ValueError, match=r"marginal: site 'z': found values of shape .* in the guide, expected .*; if the"
+    ):
+        as_model(program, DATA, marginal=Marginal(guide))

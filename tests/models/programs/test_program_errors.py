@@ -47,7 +47,7 @@ def test_what_is_said() -> None:
     )
     assert (
         "program(x, covariates) with the codes 0..3 of the symbols, [2, 3], filled with -1 after the ends, and the "
-        in (message(len, RuntimeError(), {"x": TOKENS, "covariates": LENGTHS}))
+        "covariates torch.int64 [2]" in (message(len, RuntimeError(), {"x": TOKENS, "covariates": LENGTHS}))
     )
     assert message(len, ArithmeticError("on purpose"), {}).startswith(
         "the program failed with ArithmeticError: on purpose; run"
