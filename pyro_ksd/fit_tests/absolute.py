@@ -93,8 +93,8 @@ def goodness_of_fit(
 
     :param views: what to look at; one view alone gives the paper's test.
     :param bootstrap: ``"parametric"`` draws data sets from the model, ``"wild"`` flips the signs of the sequences'
-        contributions, ``"auto"`` is parametric where the model can be sampled and the data are small, see
-        :data:`SMALL_SAMPLE` and :data:`FEW_EDITS`, unless the model scores one sequence at a time.
+        contributions, ``"auto"`` is parametric where the model can be sampled and the data are small,
+        fewer than 100 sequences or at most 20,000 edits, unless the model scores one sequence at a time.
     :param refit: for a model that was fitted to the sequences: fits it to a data set. The null draws are then those of
         :func:`~pyro_ksd.fit_tests.refitted_bootstrap`.
     :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.

@@ -457,7 +457,7 @@ def _intervals(theta: Tensor, error: Tensor, sides: Sides, coverage: float) -> T
 def selection_shift(events: Tensor, coverage: float) -> Tensor:
     r"""How much further down the mean of a Poisson number may lie that is known only if it is large enough.
 
-    :param events: double, of any shape: the number :math:`m`, at least :data:`LEAST_EVENTS`.
+    :param events: double, of any shape: the number :math:`m`, at least 5.
     :param coverage: of the interval.
     :returns: the same shape, :math:`\log(\mu_1 / \mu_0)`; infinite where no mean is too small.
 
