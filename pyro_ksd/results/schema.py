@@ -101,7 +101,7 @@ def _labels(dim: str, type_: Type, meaning: str, **options: tuple[Result, ...]) 
     return {dim: Variable((dim,), type_, meaning, least=least, required_in=options.get("required_in"))}
 
 
-def _ends(name: str) -> dict[str, Variable]:
+def _ends(name: str, required_in: tuple[Result, ...] = ()) -> dict[str, Variable]:
     """The ends of the 95 % interval of a number of the features."""
     low = Variable(
         ("ngram",),
@@ -110,7 +110,7 @@ def _ends(name: str) -> dict[str, Variable]:
         least=0,
         most=math.inf,
         unknown=True,
-        required_in=(),
+        required_in=required_in,
     )
     return {f"{name}_low": low, f"{name}_high": replace(low, meaning="the upper end")}
 
@@ -303,18 +303,6 @@ GROUPS: Mapping[str, Group] = {
                 unknown=True,
                 required_in=("check",),
             ),
-            "factor_low": Variable(
-                ("ngram",),
-                "float",
-                "the lower end of its 95 % interval",
-                least=0,
-                most=math.inf,
-                unknown=True,
-                required_in=("check",),
-            ),
-            "factor_high": Variable(
-                ("ngram",), "float", "the upper end", least=0, most=math.inf, unknown=True, required_in=("check",)
-            ),
             "observed": Variable(
                 ("ngram",),
                 "float",
@@ -341,6 +329,7 @@ GROUPS: Mapping[str, Group] = {
                 required_in=(),
             ),
         }
+        | _ends("factor", ("check",))
         | _ends("observed")
         | _ends("expected")
         | _ends("ratio"),

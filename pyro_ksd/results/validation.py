@@ -207,7 +207,7 @@ def _check_tokens(group: xr.Dataset, where: str) -> None:
 
 
 def _check_agreement(container: Any, name: str) -> None:
-    """Checks that groups that belong together have the same views and speak of sequences that are there."""
+    """Checks that groups that belong together have the same views and refer only to sequences of the data."""
     groups = groups_of(container, name)
     views = [group for group in ("ksd", "ksd_null", "ksd_ppc") if group in groups]
     for group in views[1:]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress bars are silent where nobody can see them."""
+"""Progress bars show nothing unless the output is a terminal or a notebook."""
 
 from __future__ import annotations
 

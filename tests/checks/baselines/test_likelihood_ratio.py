@@ -20,6 +20,13 @@ from pyro_ksd.models.fitting.counting import fit_markov
 from pyro_ksd.sequences.container import Sequences
 
 
+def coin_and_only_a(stop: float) -> tuple[MarkovSequence, MarkovSequence]:
+    """A model of fair coins, and one to which every sequence with a "b" is impossible."""
+    coin = torch.tensor([0.5, 0.5])
+    model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=stop)
+    return model, MarkovSequence.from_transitions(torch.tensor([1.0, 0.0]), torch.eye(2), stop=stop)
+
+
 def test_likelihood_ratio_by_hand() -> None:
     coin = torch.tensor([0.5, 0.5], dtype=torch.double)
     model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.25)
@@ -61,9 +68,7 @@ def test_likelihood_ratio_against_the_truth_is_a_difference_of_log_probabilities
 
 
 def test_null_draws_that_the_alternative_cannot_have_made_stand_below_the_others() -> None:
-    coin = torch.tensor([0.5, 0.5])
-    model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.5)
-    only_a = MarkovSequence.from_transitions(torch.tensor([1.0, 0.0]), torch.eye(2), stop=0.5)
+    model, only_a = coin_and_only_a(stop=0.5)
     check = likelihood_ratio_check(
         model, Sequences.of(["a", "aa"], "ab"), alternative=only_a, num_bootstrap=200, progress=False
     )
@@ -143,9 +148,7 @@ def test_likelihood_ratio_refuses(arguments: dict[str, Any], message: str) -> No
 
 
 def test_data_with_the_smallest_ratio_do_not_tie_with_impossible_draws() -> None:
-    coin = torch.tensor([0.5, 0.5])
-    model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.5)
-    only_a = MarkovSequence.from_transitions(torch.tensor([1.0, 0.0]), torch.eye(2), stop=0.5)
+    model, only_a = coin_and_only_a(stop=0.5)
     shortest = Sequences.of(["a", "a"], "ab")  # each symbol adds 2 log 2
     check = likelihood_ratio_check(model, shortest, alternative=only_a, num_bootstrap=200, progress=False)
     [statistic], null = parts(check)
@@ -156,9 +159,7 @@ def test_data_with_the_smallest_ratio_do_not_tie_with_impossible_draws() -> None
 
 
 def test_all_draws_may_be_impossible_under_the_alternative() -> None:
-    coin = torch.tensor([0.5, 0.5])
-    model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.02)
-    only_a = MarkovSequence.from_transitions(torch.tensor([1.0, 0.0]), torch.eye(2), stop=0.02)
+    model, only_a = coin_and_only_a(stop=0.02)
     check = likelihood_ratio_check(
         model, Sequences.of(["a", "aa"], "ab"), alternative=only_a, num_bootstrap=50, progress=False
     )

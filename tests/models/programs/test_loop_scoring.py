@@ -64,18 +64,6 @@ def test_what_follows_an_unheeded_stop_is_summed_over():
     assert_same(found, (INITIAL * (STOPS * math.exp(2) + 1 - STOPS)).log())
 
 
-def test_a_stop_that_is_not_heeded_before_a_minimal_length_is_refused():
-    def program():
-        t, stop = 0, False
-        while not (stop and t > 2):
-            pyro.sample(f"x_{t}", dist.Categorical(INITIAL))
-            stop = pyro.sample(f"stop_{t}", dist.Bernoulli(0.3))
-            t += 1
-
-    with pytest.raises(ValueError, match="goes on to site 'x_1' after 'stop_0' said stop"):
-        LoopProgram(program, S).log_joint(Sequences.of([[0, 1, 1, 0]], S))
-
-
 def test_maximal_length_before_the_stop():
     def program():
         for t in range(3):
