@@ -59,6 +59,7 @@ def ksd_check(
     num_bootstrap: int = 500,
     level: float = 0.05,
     tolerance: float | None = None,
+    attribution: bool = False,
     gram: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     seed: Seed = 0,
@@ -107,6 +108,8 @@ def ksd_check(
     :param tolerance: how much misfit is too little to matter, such as ``0.01``: then the check also says whether more
         than this share of the sequences cannot be the model's, or whether the data are demonstrably close to it, and
         which n-grams are off by more than a factor of 1.25; see *How large is it?* in the method page.
+    :param attribution: whether to keep the share of every position of every sequence. Left out, those of the 1,000
+        sequences of each view with the largest shares.
     :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
         ``8 n²`` bytes a view.
     :param checkpoint: a file in which finished null draws are kept, safely against crashes. The same call goes on from
@@ -128,6 +131,7 @@ def ksd_check(
     model (standard deviation 4.47, in the data 2.14); at least 25 % of the sequences are not the model's
     """
     num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
+    check_flag("attribution", attribution)
     check_flag("gram", gram)
     if order is not None:
         check_number("order", order, least=1)
@@ -145,6 +149,7 @@ def ksd_check(
             parameters=parameters,
             sampler=sampler,
             refit=refit,
+            attribution=attribution or None,
             gram=gram or None,
             bootstrap=bootstrap,
             tolerance=tolerance,
@@ -192,7 +197,7 @@ def ksd_check(
         progress=progress,
     )
     started = perf_counter()
-    places = localize(result, progress=progress)
+    places = localize(result, attribution=attribution, progress=progress)
     size = extent(
         result,
         places,

@@ -168,7 +168,7 @@ def ksd_compare(
     for name, model in ready.items():
         with _named(name):
             found = assemble(model, possible, chosen, progress=progress)
-            sums.append(RowSums.of(found.matrices[0]))
+            sums.append(RowSums.of(found.matrices))
         _warn_if_it_hardly_jumps(name, chosen, found, len(possible))
     attributes = {
         "kind": "relative",

@@ -90,7 +90,7 @@ def find_view(
             "with a FeatureKernel"
         )
     together = sequences if setup.drawn is None else Sequences.cat([sequences, setup.drawn])
-    matrices = assemble(setup.model, together, usable, progress=progress).matrices[0]
+    matrices = assemble(setup.model, together, usable, progress=progress).matrices
     learned = [
         _learned(view, matrix.features, len(sequences))
         for view, matrix in zip(usable, matrices, strict=True)

@@ -29,6 +29,15 @@ PROPOSALS = 2**16
 LOGITS = 2**22
 """Logits that a network computes in one call."""
 
+KEPT_BYTES = 2**28
+"""Bytes of log-ratios, and as many of features, that are kept for a second visit of the data."""
+
+SUMMED_ENTRIES = 2**22
+"""Entries of the features that are summed at once."""
+
+SIGNED_ENTRIES = 2**26
+"""Entries of the sums with random signs of all views, ``draws × features``, that are formed in one visit."""
+
 ENTRIES = 2**24
 """Entries of the largest temporary tensor of a quadratic form."""
 

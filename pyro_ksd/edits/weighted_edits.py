@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -86,48 +86,6 @@ class WeightedEdits:
         ratios = [chunk.log_ratio for chunk in chunks if chunk.log_ratio is not None]
         log_ratio = torch.cat(ratios, -1) if len(ratios) == len(chunks) else None
         return WeightedEdits(0, sequences, Edits(tuple(blocks), len(sequences)), weights, log_ratio)
-
-
-@dataclass(frozen=True, eq=False)
-class KeptEdits:
-    """The log-ratios of all edits around the data, kept for a second visit, so that the model is asked only once.
-
-    The edits themselves are found again, unless that is costly: then they are kept, too. All operators with this
-    neighborhood make their weights from the same log-ratios.
-
-    :param neighborhood: where the edits come from.
-    :param sequences: the data.
-    :param log_ratios: those of the edits of each chunk, ``[E]`` or ``[K, E]``.
-    :param edits: the edits of each chunk; empty if they are to be found again.
-
-    >>> from pyro_ksd.edits import zs
-    >>> data, around = Sequences.of(["ab", "b"]), zs(locations=1)
-    >>> kept = KeptEdits(around, data, log_ratios=(torch.full((8,), -0.5),))
-    >>> [(len(chunk.edits), float(chunk.log_ratio.sum())) for chunk in kept.chunks()]
-    [(8, -4.0)]
-    """
-
-    neighborhood: Neighborhood
-    sequences: Sequences
-    log_ratios: tuple[Tensor, ...]
-    edits: tuple[Edits, ...] = ()
-
-    def chunks(self) -> Iterator[ScoredEdits]:
-        """The chunks of the data, one after the other."""
-        return self.some_chunks(range(len(self.log_ratios)))
-
-    def some_chunks(self, indices: Iterable[int]) -> Iterator[ScoredEdits]:
-        """Some chunks of the data, in the given order."""
-        slices = chunk_rows(self.neighborhood, self.sequences)
-        for index in indices:
-            rows = slices[index]
-            part = self.sequences[rows].narrowed()
-            edits = self.edits[index] if self.edits else self.neighborhood.edits(part)
-            yield ScoredEdits(rows.start, part, edits, self.log_ratios[index])
-
-    def under(self, model: int) -> KeptEdits:
-        """Those under one of the ``K`` models."""
-        return replace(self, log_ratios=tuple(log_ratio[model] for log_ratio in self.log_ratios))
 
 
 def chunk_rows(neighborhood: Neighborhood, sequences: Sequences) -> list[slice]:

@@ -15,21 +15,22 @@ from pyro_ksd.common.checkpoints import Checkpoint, digest, versions
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
-from pyro_ksd.edits.neighborhoods import Neighborhood
-from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
+from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.informative import informative_views, recurring_views
 from pyro_ksd.fit_tests.lookahead import missing_rows
 from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, refitted_bootstrap, wild_bootstrap
 from pyro_ksd.fit_tests.statistics import check_sample_size, p_value, u_statistic
-from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.assembly import assemble
+from pyro_ksd.stein.signs import Signs
+from pyro_ksd.stein.summation import SteinState, draws_at_once, sum_views
+from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View, check_views
+from pyro_ksd.stein.visits import Visits
 
 SMALL_SAMPLE = 100
 """With fewer sequences than this, null draws come from the model where it can be sampled."""
@@ -59,8 +60,8 @@ class GoodnessOfFit:
     :ivar p_value: double ``[V]``, the p-value of each view by itself.
     :ivar p_value_overall: the p-value of all views together.
     :ivar kind: how the null draws were made.
-    :ivar edits: the edits and log-ratios of each neighborhood of the views.
-    :ivar matrices: the Stein kernel matrix of each view.
+    :ivar visits: of the data, to look again at their edits and features.
+    :ivar states: what is known of each view: the sums of its features, or its Stein kernel matrix.
     :ivar seconds: the time that each stage took.
     """
 
@@ -70,8 +71,8 @@ class GoodnessOfFit:
     p_value: Tensor
     p_value_overall: float
     kind: Kind
-    edits: Mapping[Neighborhood, KeptEdits]
-    matrices: tuple[SteinMatrix, ...]
+    visits: Visits
+    states: tuple[SteinState, ...]
     seconds: Mapping[str, float]
 
 
@@ -123,12 +124,17 @@ def goodness_of_fit(
     if kind == "wild":
         views = [views[index] for index in recurring_views(views, sequences)]
     started = perf_counter()
-    found = assemble(model, sequences, views, max_bytes, keep=True, progress=progress)
+    visits = Visits(model, sequences, views)
+    signs = Signs(seed, num_bootstrap if kind == "wild" else 0)
+    at_once = draws_at_once(visits, signs.num_draws)
+    found = sum_views(visits, signs.part(0, at_once), max_bytes, progress=progress)
     kept = informative_views(views, found.rates, len(sequences))
     views = [views[index] for index in kept]
-    matrices = [found.matrices[0][index] for index in kept]
-    observed = torch.stack([u_statistic(matrix) for matrix in matrices])
+    visits = visits.seen_by(views)
+    states = [found.states[0][index] for index in kept]
+    observed = torch.stack([u_statistic(own) for own in states])
     assembled = perf_counter()
+    model_seconds = visits.model_seconds
     generator = seeded_generator(seed)
     if checkpoint is not None:
         checkpoint.begin(
@@ -143,17 +149,8 @@ def goodness_of_fit(
             }
         )
     if kind == "wild":
-        null = wild_bootstrap(matrices, views, num_bootstrap, generator, checkpoint=checkpoint, progress=progress)
-        missing = [
-            missing_rows(model, view, found.edits[view.operator.neighborhood], matrix.features, generator)
-            if p <= _DOUBTFUL and matrix.features is not None
-            else None
-            for view, matrix, p in zip(views, matrices, p_value(observed, null.statistic).tolist(), strict=True)
-        ]
-        if any(rows is not None for rows in missing):
-            null = wild_bootstrap(
-                matrices, views, num_bootstrap, generator, missing=missing, checkpoint=checkpoint, progress=progress
-            )
+        null = _wild_draws(visits, states, observed, signs, at_once, generator, max_bytes, progress)
+        states = [own.without_signs() if isinstance(own, SteinSums) else own for own in states]
     else:
         options: dict[str, Any] = {
             "covariates": sequences.covariates,
@@ -174,14 +171,44 @@ def goodness_of_fit(
         p_value=each,
         p_value_overall=float(overall),
         kind=kind,
-        edits=found.edits,
-        matrices=tuple(matrices),
+        visits=visits,
+        states=tuple(states),
         seconds={
-            "model": found.model_seconds,
-            "kernels": assembled - started - found.model_seconds,
+            "model": model_seconds,
+            "kernels": assembled - started - model_seconds,
             "bootstrap": perf_counter() - assembled,
         },
     )
+
+
+def _wild_draws(
+    visits: Visits,
+    states: Sequence[SteinState],
+    observed: Tensor,
+    signs: Signs,
+    at_once: int,
+    generator: torch.Generator,
+    max_bytes: int,
+    progress: bool,
+) -> NullDraws:
+    """The null draws of the wild bootstrap; the data are visited once more for every ``at_once`` draws but the first.
+
+    :param states: with the sums of the first draws.
+    """
+    part = signs.part(0, at_once)
+    null = wild_bootstrap(states, visits.views, part)
+    missing = [
+        missing_rows(visits, view, own.norms, generator) if p <= _DOUBTFUL and isinstance(own, SteinSums) else None
+        for view, own, p in zip(visits.views, states, p_value(observed, null.statistic).tolist(), strict=True)
+    ]
+    if any(rows is not None for rows in missing):
+        null = wild_bootstrap(states, visits.views, part, missing=missing)
+    draws = [null]
+    for begin in range(at_once, signs.num_draws, at_once):
+        part = signs.part(begin, min(at_once, signs.num_draws - begin))
+        [again] = sum_views(visits, part, max_bytes, progress=progress).states
+        draws.append(wild_bootstrap(again, visits.views, part, missing=missing))
+    return NullDraws.cat(draws)
 
 
 def _kind(model: SequenceModel, sequences: Sequences, views: Sequence[View], bootstrap: str, refitted: bool) -> Kind:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.option_checks import check_instance, check_level
+from pyro_ksd.common.option_checks import check_level
 from pyro_ksd.common.tensor_checks import check_tensor
-from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, v_statistic
-from pyro_ksd.kernels.stein_matrices import SteinMatrix
+from pyro_ksd.fit_tests.statistics import check_sample_size, check_states, diagonal_sums, u_statistic, v_statistic
+from pyro_ksd.stein.summation import SteinState
 
 _FEW = 10.0  # sequences that carry the sum of squares
 
@@ -32,7 +32,7 @@ class Closeness:
     upper: Tensor
 
 
-def closeness(matrices: Sequence[SteinMatrix], wild: Tensor, level: float = 0.05) -> Closeness:
+def closeness(found: Sequence[SteinState], wild: Tensor, level: float = 0.05) -> Closeness:
     r"""Upper confidence bounds of the relative discrepancy of the data from the model,
 
     .. math:: r = \frac{\mathrm{KSD}}{\sqrt{\mathbb{E}\|\psi(x)\|^2}} =
@@ -53,7 +53,7 @@ def closeness(matrices: Sequence[SteinMatrix], wild: Tensor, level: float = 0.05
     The largest bound of several views needs no correction: it is too small only if that of the view with the largest
     discrepancy is.
 
-    :param matrices: the Stein kernel matrices of ``V`` views of the same sequences.
+    :param found: the Stein kernel matrices, or their sums, of ``V`` views of the same sequences.
     :param wild: ``[B, V]``, the statistics of :func:`~pyro_ksd.fit_tests.wild_bootstrap`. Draws from the model will not
         do: far from the model they vary otherwise than the data.
     :param level: :math:`\alpha`; a bound holds with probability ``1 - level``, in the limit of large samples.
@@ -63,33 +63,33 @@ def closeness(matrices: Sequence[SteinMatrix], wild: Tensor, level: float = 0.05
     >>> generator = torch.Generator().manual_seed(0)
     >>> matrix = FeatureMatrix(torch.randn(2000, 3, generator=generator).double())
     >>> wild = weighted_u_statistics(matrix, rademacher(199, 2000, generator))[:, None]
-    >>> found = closeness([matrix], wild)
-    >>> round(found.upper.item(), 3)
+    >>> round(closeness([matrix], wild).upper.item(), 3)
     0.052
     """
-    check_instance("matrices", matrices, Sequence, "a list of Stein kernel matrices, one for each view")
-    for matrix in matrices:
-        check_instance("matrices", matrix, SteinMatrix, "Stein kernel matrices, made by stein_matrices(...)")
-        check_sample_size(len(matrix))
-    check_tensor("wild", wild, "B", len(matrices))
+    check_states("found", found)
+    for own in found:
+        check_sample_size(len(own))
+    check_tensor("wild", wild, "B", len(found))
     check_level(level)
-    found = [_one(matrix, draws, level) for matrix, draws in zip(matrices, wild.unbind(1), strict=True)]
-    estimate, upper = (torch.stack(values) for values in zip(*found, strict=True))
+    bounds = [_one(own, draws, level) for own, draws in zip(found, wild.unbind(1), strict=True)]
+    estimate, upper = (torch.stack(values) for values in zip(*bounds, strict=True))
     return Closeness(estimate, upper)
 
 
-def _one(matrix: SteinMatrix, draws: Tensor, level: float) -> tuple[Tensor, Tensor]:
+def _one(found: SteinState, draws: Tensor, level: float) -> tuple[Tensor, Tensor]:
     """The estimate and the bound of one view, scalars."""
-    n = len(matrix)
-    size = matrix.diagonal().mean()
+    n = len(found)
+    diagonal, squares = diagonal_sums(found)
+    size = diagonal / n
     if not size:  # no edit changes any feature
         return size, size
-    if matrix.diagonal().sum().square() < _FEW * matrix.diagonal().square().sum():
+    if diagonal.square() < _FEW * squares:
         return torch.full_like(size, torch.nan), torch.full_like(size, torch.nan)
+    estimate = (u_statistic(found).clamp(min=0) / size).sqrt()
     rank = math.floor(round(level * (len(draws) + 1), 6))
     if not rank:
-        return (u_statistic(matrix).clamp(min=0) / size).sqrt(), torch.ones_like(size)
+        return estimate, torch.ones_like(size)
     quantile = draws.sort(descending=True).values[rank - 1]
     noise = ((n - 1) * quantile + size).clamp(min=0) / n
-    upper = (v_statistic(matrix).sqrt() + noise.sqrt()) / size.sqrt()
-    return (u_statistic(matrix).clamp(min=0) / size).sqrt(), upper.clamp(max=1)
+    upper = (v_statistic(found).clamp(min=0).sqrt() + noise.sqrt()) / size.sqrt()
+    return estimate, upper.clamp(max=1)

@@ -24,11 +24,12 @@ from torch.nn.functional import pad
 
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.counts import Count
-from pyro_ksd.edits.weighted_edits import KeptEdits
+from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.tilting import ENOUGH, Jumps, Tilts, scored_jumps, tilt_each, tilts_at
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.visits import Visits
 
 FACTOR = 1.25
 """The factor that is tolerated, and its inverse."""
@@ -60,7 +61,7 @@ class ToleratedFactors:
 def tolerated_factors(result: GoodnessOfFit, sequences: Sequences, level: float) -> list[ToleratedFactors]:
     """The factors of the n-grams of each view that counts n-grams, compared with the tolerance.
 
-    The model is not asked again: the log-ratios of the edits were kept.
+    The model is not asked again where the log-ratios of the edits were kept.
 
     :param sequences: those of the test.
     :param level: how often, at the most, an n-gram is wrongly called outside.
@@ -84,7 +85,7 @@ def tolerated_factors(result: GoodnessOfFit, sequences: Sequences, level: float)
         counts = [Count("ngram", tuple(code for code in row if code >= 0)) for row in ngrams.tolist()]
         if not counts:  # all sequences are too short
             continue
-        jumps = _some_jumps(result.edits[result.views[index].operator.neighborhood], counts)
+        jumps = _some_jumps(result.visits, result.views[index].operator.neighborhood, counts)
         tilts = tilt_each(jumps, len(counts), 1 - level)
         certain = tilts_at(jumps, tilts.log_factor, 1 - level / total)
         found.append(ToleratedFactors(index, ngrams, tilts, tilts.within(FACTOR), certain.outside(FACTOR)))
@@ -109,14 +110,14 @@ def _most_frequent(lengths: range, sequences: Sequences) -> Tensor:
     return torch.cat(ngrams)[order]
 
 
-def _some_jumps(kept: KeptEdits, counts: list[Count]) -> list[Jumps]:
+def _some_jumps(visits: Visits, around: Neighborhood, counts: list[Count]) -> list[Jumps]:
     """The edits that change some counts; of what is frequent, those around a random part of the sequences."""
     generator = seeded_generator(0)
-    order = torch.randperm(len(kept.log_ratios), generator=generator)[:_MOST_CHUNKS].tolist()
+    order = torch.randperm(len(visits.rows(around)), generator=generator)[:_MOST_CHUNKS].tolist()
     found: list[Jumps] = []
     share = torch.ones(len(counts), dtype=torch.double)
-    for scored in kept.some_chunks(order):
-        jumps = scored_jumps(scored, counts)
+    for chunk in visits.chunks(around, order):
+        jumps = scored_jumps(chunk.scored, counts)
         if not found:  # the same share of all chunks, which may differ
             changes = jumps.count.long().bincount(minlength=len(counts))
             share = (ENOUGH / (changes * len(order))).clamp(max=1.0)

@@ -73,7 +73,7 @@ def effect_sizes(
 ) -> list[EffectSizes]:
     """How large the faults of each view are: of the features that stand out, if the model is rejected.
 
-    The model is not asked again: the log-ratios of the edits were kept.
+    The model is not asked again where the log-ratios of the edits were kept.
 
     :param places: one for each view of the test.
     :param sequences: those of the test.
@@ -144,9 +144,8 @@ def _sized(
 
 def _jumps(result: GoodnessOfFit, view: View, counts: Sequence[Count]) -> list[Jumps]:
     around = view.operator.neighborhood
-    kept = result.edits[around]
-    order = torch.randperm(len(kept.log_ratios), generator=seeded_generator(0))[:_MOST_CHUNKS]
-    chunks = kept.some_chunks(order.tolist())
+    order = torch.randperm(len(result.visits.rows(around)), generator=seeded_generator(0))[:_MOST_CHUNKS]
+    chunks = (chunk.scored for chunk in result.visits.chunks(around, order.tolist()))
     if counts[0].kind == "length":
         return scored_length_jumps(chunks, around)
     return [scored_jumps(scored, counts) for scored in chunks]

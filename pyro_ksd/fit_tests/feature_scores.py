@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+from pyro_ksd.stein.sums import SteinSums
 
 
 def group_scores(matrix: FeatureMatrix, size: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -39,15 +40,20 @@ def group_scores(matrix: FeatureMatrix, size: int) -> Iterator[tuple[Tensor, Ten
         strict=True,
     )
     for total, squares, gains, squared_losses in parts:
-        losses = (gains - total).sum(1).clamp_(min=torch.finfo(total.dtype).tiny)
-        typical = squared_losses.sum(1) / losses
-        yield total, torch.maximum(squares, gains.add_(typical[:, None]).mul_(typical[:, None])).sqrt_()
+        yield total, _spread(total, squares, gains, squared_losses.sum(1))
 
 
-def scores(matrix: FeatureMatrix) -> tuple[Tensor, Tensor]:
+def scores(sums: SteinSums) -> tuple[Tensor, Tensor]:
     """The sums of the features over all sequences and their spreads, ``[D]`` each."""
-    ((total, spread),) = group_scores(matrix, len(matrix))
-    return total[0], spread[0]
+    spread = _spread(sums.total[None], sums.squares[None], sums.gains[None], sums.squared_losses[None])
+    return sums.total, spread[0]
+
+
+def _spread(total: Tensor, squares: Tensor, gains: Tensor, squared_losses: Tensor) -> Tensor:
+    """``√v`` of groups of sequences, ``[G, D]``, from their sums, ``[G, D]``, and the squares of all losses, ``[G]``."""
+    losses = (gains - total).sum(1).clamp_(min=torch.finfo(total.dtype).tiny)
+    typical = (squared_losses / losses)[:, None]
+    return torch.maximum(squares, (gains + typical) * typical).sqrt_()
 
 
 def largest_score(total: Tensor, spread: Tensor) -> Tensor:

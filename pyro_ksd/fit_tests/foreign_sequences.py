@@ -23,9 +23,8 @@ from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_instance, check_level, check_share
 from pyro_ksd.common.tensor_checks import check_tensor
-from pyro_ksd.fit_tests.removal import fewest_removals, score_after_removal
+from pyro_ksd.fit_tests.removal import Pushes
 from pyro_ksd.fit_tests.statistics import p_value
-from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class ForeignShare:
     share_overall: float
 
 
-def foreign_share(matrices: Sequence[SteinMatrix], extreme: Tensor, level: float = 0.05) -> ForeignShare:
+def foreign_share(pushes: Sequence[Pushes | None], extreme: Tensor, level: float = 0.05) -> ForeignShare:
     r"""Lower confidence bounds of the share :math:`\varepsilon` of sequences that are not the model's.
 
     With :math:`m_u` the fewest sequences whose removal brings the score of the feature :math:`u` down to :math:`c`,
@@ -51,58 +50,69 @@ def foreign_share(matrices: Sequence[SteinMatrix], extreme: Tensor, level: float
     view, of all views for the one overall. All features are looked at together, so no further correction is needed. A
     foreign sequence that resembles the model's in all features is not seen, so the true share may be larger.
 
-    :param matrices: the Stein kernel matrices of ``V`` views of the same sequences.
+    :param pushes: for each of ``V`` views of the same sequences, how strongly these push the sums of the features;
+        ``None`` for a view without reported features.
     :param extreme: ``[B, V]``, the largest scores in the null draws, see
         :class:`~pyro_ksd.fit_tests.null_draws.NullDraws`.
     :param level: :math:`\alpha`; the bounds hold with probability ``1 - level``.
 
+    >>> from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+    >>> from pyro_ksd.stein.sums import SteinSums
     >>> psi = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> psi[:100, 1] += 6.0  # 10 % are not the model's
     >>> extreme = torch.linspace(0.0, 3.0, 999).double()[:, None]
-    >>> foreign_share([FeatureMatrix(psi)], extreme).share_overall
+    >>> features = FeatureMatrix(psi)
+    >>> pushes = Pushes.none(SteinSums.of(features, torch.zeros(0, 1000).double())).plus(features)
+    >>> foreign_share([pushes], extreme).share_overall
     0.06
     """
-    views = _reported(matrices, extreme)
+    views = _reported(pushes, extreme)
     check_level(level)
-    share = torch.full((len(matrices),), torch.nan, dtype=torch.double)
+    share = torch.full((len(pushes),), torch.nan, dtype=torch.double)
     if not views:
         return ForeignShare(share, math.nan)
     overall = 0.0
     together = _critical(extreme[:, list(views)].amax(1), level)
-    for view, matrix in views.items():
+    for view, own in views.items():
         critical = torch.tensor([_critical(extreme[:, view], level), together], dtype=torch.double)
-        removed = fewest_removals(matrix, critical).amax(1)
-        by_itself, with_others = ((removed - 1).clamp(min=0).double() / len(matrix)).tolist()
+        if not len(own.codes):
+            share[view] = 0.0
+            continue
+        removed = own.fewest(critical).amax(1)
+        by_itself, with_others = ((removed - 1).clamp(min=0).double() / own.count).tolist()
         share[view] = by_itself
         overall = max(overall, with_others)
     return ForeignShare(share, overall)
 
 
-def tolerance_p_value(matrices: Sequence[SteinMatrix], extreme: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+def tolerance_p_value(pushes: Sequence[Pushes | None], extreme: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
     r"""p-values of the hypothesis that at most the share ``tolerance`` of the sequences is not the model's.
 
     The largest score after the removal of :math:`\lceil n \varepsilon_0 \rceil` sequences is compared with the largest
     scores in the null draws. For a tolerance above 0, the p-value is at most ``level`` if and only if the bound of
     :func:`foreign_share` is at least the tolerance.
 
-    :param matrices: the Stein kernel matrices of ``V`` views of the same sequences.
+    :param pushes: as for :func:`foreign_share`.
     :param extreme: ``[B, V]``, as for :func:`foreign_share`.
     :param tolerance: :math:`\varepsilon_0`, at least 0 and below 1.
     :returns: p-values ``[V]``, NaN for a view without reported features, and that of all views together, a scalar.
 
+    >>> from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+    >>> from pyro_ksd.stein.sums import SteinSums
     >>> psi = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> psi[:100, 1] += 6.0  # 10 % are not the model's
     >>> extreme = torch.linspace(0.0, 3.0, 999).double()[:, None]
-    >>> [round(tolerance_p_value([FeatureMatrix(psi)], extreme, share)[1].item(), 3) for share in (0.0, 0.05, 0.1)]
+    >>> features = FeatureMatrix(psi)
+    >>> pushes = Pushes.none(SteinSums.of(features, torch.zeros(0, 1000).double())).plus(features)
+    >>> [round(tolerance_p_value([pushes], extreme, share)[1].item(), 3) for share in (0.0, 0.05, 0.1)]
     [0.001, 0.001, 1.0]
     """
-    views = _reported(matrices, extreme)
+    views = _reported(pushes, extreme)
     check_share("tolerance", tolerance)
-    each = torch.full((len(matrices),), torch.nan, dtype=torch.double)
+    each = torch.full((len(pushes),), torch.nan, dtype=torch.double)
     if not views:
         return each, torch.tensor(math.nan, dtype=torch.double)
-    num_removed = num_foreign(tolerance, len(matrices[0]))
-    largest = torch.stack([score_after_removal(matrix, num_removed) for matrix in views.values()])
+    largest = torch.stack([own.score_after(num_foreign(tolerance, own.count)) for own in views.values()])
     own = extreme[:, list(views)]
     each[list(views)] = p_value(largest, own)
     return each, p_value(largest.amax(), own.amax(1))
@@ -117,15 +127,15 @@ def num_foreign(tolerance: float, size: int) -> int:
     return math.ceil(round(tolerance * size, 6))
 
 
-def _reported(matrices: Sequence[SteinMatrix], extreme: Tensor) -> dict[int, FeatureMatrix]:
-    """The features of the views that have them and scores in the null draws, by the number of the view."""
-    check_instance("matrices", matrices, Sequence, "a list of Stein kernel matrices, one for each view")
-    for matrix in matrices:
-        check_instance("matrices", matrix, SteinMatrix, "Stein kernel matrices, made by stein_matrices(...)")
-    check_tensor("extreme", extreme, "B", len(matrices))
+def _reported(pushes: Sequence[Pushes | None], extreme: Tensor) -> dict[int, Pushes]:
+    """What is known of the views that have scores in the null draws, by the number of the view."""
+    check_instance("pushes", pushes, Sequence, "a list, one of each view, such as those of localize(...)")
+    for own in pushes:
+        if own is not None:
+            check_instance("pushes", own, Pushes, "the pushes of sequences, such as those of localize(...)")
+    check_tensor("extreme", extreme, "B", len(pushes))
     scored = (~extreme.isnan().any(0)).tolist()
-    features = [matrix.features if has_scores else None for matrix, has_scores in zip(matrices, scored, strict=True)]
-    return {view: own for view, own in enumerate(features) if own is not None and own.values.shape[1]}
+    return {view: own for view, own in enumerate(pushes) if own is not None and scored[view]}
 
 
 def _critical(largest: Tensor, level: float) -> float:

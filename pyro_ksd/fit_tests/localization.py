@@ -13,7 +13,7 @@ other sequences want to be edited in the same direction.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -23,19 +23,53 @@ from torch.nn.functional import pad
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_number
 from pyro_ksd.common.progress import progress_bar
-from pyro_ksd.edits.neighborhoods import Neighborhood
-from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits
+from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.feature_scores import scores
+from pyro_ksd.fit_tests.removal import Pushes
 from pyro_ksd.fit_tests.statistics import p_value
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
+from pyro_ksd.kernels.witness import Witness
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.summation import SteinState
+from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View
-from pyro_ksd.stein.weighting import weighted
+from pyro_ksd.stein.visits import Chunk, Visits
 
 MOST_EDITS = 100
 """How many edits of a view are reported, those with the largest share."""
 MOST_FEATURES = 1000
 """How many features of a view are reported, those with the largest share."""
+MOST_SHOWN = 1000
+"""Of how many sequences of a view the positions are reported, unless all are asked for: those with the largest share."""
+
+_PARTS = 16  # chunks whose finds are kept apart before the largest of them are chosen
+
+
+@dataclass(frozen=True, eq=False)
+class TopSequences:
+    """The sequences of a view with the largest share, in descending order of it; ``K`` of them.
+
+    :ivar sequence: long ``[K]``, the rows of the sequences.
+    :ivar share: double ``[K]``.
+    :ivar attribution: double ``[K, T + 1]``, the share of each position; NaN after the end of a sequence. An insertion
+        counts for the position that the new symbol takes, so that there is one position more than symbols.
+    """
+
+    sequence: Tensor
+    share: Tensor
+    attribution: Tensor
+
+    @staticmethod
+    def cat(parts: Sequence[TopSequences], most: int) -> TopSequences:
+        """Those with the largest share of all parts."""
+        share = torch.cat([part.share for part in parts])
+        order = share.argsort(descending=True, stable=True)[:most]
+        return TopSequences(
+            sequence=torch.cat([part.sequence for part in parts])[order],
+            share=share[order],
+            attribution=torch.cat([part.attribution for part in parts])[order],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +88,19 @@ class TopEdits:
     removed: Tensor
     inserted: Tensor
     share: Tensor
+
+    @staticmethod
+    def cat(parts: Sequence[TopEdits]) -> TopEdits:
+        """Those with the largest share of all parts."""
+        share = torch.cat([part.share for part in parts])
+        order = share.argsort(descending=True, stable=True)[:MOST_EDITS]
+        return TopEdits(
+            sequence=torch.cat([part.sequence for part in parts])[order],
+            position=torch.cat([part.position for part in parts])[order],
+            removed=_stacked([part.removed for part in parts])[order],
+            inserted=_stacked([part.inserted for part in parts])[order],
+            share=share[order],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,21 +129,26 @@ class Localization:
     """Where the misfit of one view sits.
 
     :ivar contribution: double ``[N]``, the share of each sequence.
-    :ivar attribution: double ``[N, T + 1]``, the share of each position; NaN after the end of a sequence. An insertion
-        counts for the position that the new symbol takes, so that there is one position more than symbols.
+    :ivar shown: the sequences with the largest shares, position by position.
     :ivar edits: the edits with the largest shares.
     :ivar features: the features with the largest shares, if the view reports its features one by one.
+    :ivar pushes: how strongly sequences push the features that stand out, if the view reports its features.
     """
 
     contribution: Tensor
-    attribution: Tensor
+    shown: TopSequences
     edits: TopEdits
     features: TopFeatures | None
+    pushes: Pushes | None
 
 
-def localize(result: GoodnessOfFit, *, max_bytes: int = PAIR_BYTES, progress: bool = False) -> list[Localization]:
+def localize(
+    result: GoodnessOfFit, *, attribution: bool = False, max_bytes: int = PAIR_BYTES, progress: bool = False
+) -> list[Localization]:
     """Where the misfit sits, for each view of a test.
 
+    :param attribution: whether to find the share of every position of every sequence, in place of those of the 1,000
+        sequences with the largest shares.
     :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
 
     >>> from pyro_ksd import Sequences, default_views
@@ -111,107 +163,153 @@ def localize(result: GoodnessOfFit, *, max_bytes: int = PAIR_BYTES, progress: bo
     tensor([1, 1])
     """
     check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
+    check_flag("attribution", attribution)
     check_number("max_bytes", max_bytes, least=1)
     check_flag("progress", progress)
-    extreme = result.null.extreme
-    return localize_views(result.edits, result.views, result.matrices, extreme, max_bytes, progress=progress)
+    most = len(result.visits.sequences) if attribution else MOST_SHOWN
+    return localize_views(result.visits, result.states, result.null.extreme, most, max_bytes, progress=progress)
 
 
 def localize_views(
-    edits: Mapping[Neighborhood, KeptEdits],
-    views: Sequence[View],
-    matrices: Sequence[SteinMatrix],
+    visits: Visits,
+    states: Sequence[SteinState],
     extreme: Tensor,
+    most_shown: int,
     max_bytes: int = PAIR_BYTES,
     *,
     progress: bool = False,
 ) -> list[Localization]:
     """Where the misfit of each view sits. Each chunk of edits is visited once, for all views of its neighborhood.
 
-    :param edits: of the neighborhoods of the views.
-    :param matrices: the Stein kernel matrix of each view.
+    :param visits: of the data, under one model.
+    :param states: what is known of each view.
     :param extreme: ``[B, V]``, null draws of the largest ``|z|`` of each view's features.
+    :param most_shown: of how many sequences the positions are reported.
     """
-    neighborhoods = list(dict.fromkeys(view.operator.neighborhood for view in views))
-    parts: dict[View, list[_Places]] = {view: [] for view in views}
-    pairs = list(zip(views, matrices, strict=True))
-    total = sum(len(edits[around].sequences) for around in neighborhoods)
-    with progress_bar(total=total, desc="localization", unit="step", show=progress) as bar:
-        for around in neighborhoods:
-            kept = edits[around]
-            own = [(view, matrix) for view, matrix in pairs if view.operator.neighborhood is around]
-            by_features = [(view, matrix) for view, matrix in own if view.kernel.has_features]
-            chunks = []
-            for scored in kept.chunks():
-                operators = dict.fromkeys(view.operator for view, _ in by_features)
-                by_operator = {operator: weighted(scored, operator) for operator in operators}
-                for view, matrix in by_features:
-                    chunk = by_operator[view.operator]
-                    parts[view].append(_places(chunk, edit_shares(chunk, view, matrix), kept.sequences.width))
-                if len(by_features) < len(own):
-                    chunks.append(scored)
-                bar.update(len(scored.sequences))
-            for view, matrix in own:
-                if not view.kernel.has_features:
-                    whole = WeightedEdits.cat([weighted(scored, view.operator) for scored in chunks], kept.sequences)
-                    shares = edit_shares(whole, view, matrix, max_bytes)
-                    parts[view].append(_places(whole, shares, kept.sequences.width))
-    return [
-        Localization(
-            contribution=matrix.others() / (len(matrix) * (len(matrix) - 1)),
-            attribution=torch.cat([part.attribution for part in parts[view]]),
-            edits=_joined([part.edits for part in parts[view]]),
-            features=_top_features(view, matrix, draws, edits[view.operator.neighborhood].sequences.alphabet_size),
-        )
-        for (view, matrix), draws in zip(pairs, extreme.unbind(1), strict=True)
+    views = [
+        _Places(view, state, draws, visits.sequences, most_shown)
+        for view, state, draws in zip(visits.views, states, extreme.unbind(1), strict=True)
     ]
+    total = len(visits.neighborhoods) * len(visits.sequences)
+    with progress_bar(total=total, desc="localization", unit="step", show=progress) as bar:
+        for around in visits.neighborhoods:
+            own = [places for places in views if places.view.operator.neighborhood is around]
+            for chunk in visits.chunks(around):
+                for places in own:
+                    if places.view.kernel.has_features:
+                        places.add(chunk)
+                bar.update(chunk.count)
+            for places in own:
+                if not places.view.kernel.has_features:
+                    places.add_all(visits.all_edits(places.view.operator), max_bytes)
+    return [places.found() for places in views]
 
 
-def edit_shares(chunk: WeightedEdits, view: View, matrix: SteinMatrix, max_bytes: int = PAIR_BYTES) -> Tensor:
+def edit_shares(
+    chunk: WeightedEdits,
+    view: View,
+    found: SteinMatrix | Witness,
+    num_sequences: int,
+    max_bytes: int = PAIR_BYTES,
+) -> Tensor:
     """The share of every edit of a chunk in the statistic of a view, ``[E]``; those of all chunks add up to it.
 
     :param chunk: with edits of the view's operator; for a kernel without features, all edits.
-    :param matrix: the view's Stein kernel matrix.
+    :param found: the view's Stein kernel matrix, or the witness for the sequences of the chunk.
+    :param num_sequences: how many there are in all chunks.
 
     >>> from pyro_ksd import Sequences, default_views
     >>> from pyro_ksd.examples import random_walk
-    >>> from pyro_ksd.fit_tests import goodness_of_fit
-    >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"])
-    >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=99)
-    >>> pairs = found.views[1]
-    >>> [scored] = found.edits[pairs.operator.neighborhood].chunks()
-    >>> edit_shares(weighted(scored, pairs.operator), pairs, found.matrices[1]).sum().isclose(found.statistic[1]).item()
+    >>> from pyro_ksd.fit_tests import u_statistic
+    >>> from pyro_ksd.stein import stein_matrices
+    >>> from pyro_ksd.stein.weighting import weighted_edits
+    >>> data, view = Sequences.of(["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]), default_views()[1]
+    >>> [matrix] = stein_matrices(random_walk(3), data, [view])
+    >>> shares = edit_shares(weighted_edits(random_walk(3), view.operator, data), view, matrix, len(data))
+    >>> shares.sum().isclose(u_statistic(matrix)).item()
     True
     """
-    check_instance("chunk", chunk, WeightedEdits, "weighted edits, such as weighted(chunk, operator)")
+    check_instance("chunk", chunk, WeightedEdits, "weighted edits, such as weighted_edits(model, operator, sequences)")
     check_instance("view", view, View, "a View")
-    check_instance("matrix", matrix, SteinMatrix, "the view's Stein kernel matrix")
+    check_instance("found", found, (SteinMatrix, Witness), "the view's Stein kernel matrix, or a witness")
+    check_number("num_sequences", num_sequences, least=2)
     check_number("max_bytes", max_bytes, least=1)
-    n = len(matrix)
-    products = view.kernel.edit_products(chunk, matrix, max_bytes)
-    return torch.where(chunk.weights == 0, 0.0, chunk.weights * products) / (n * (n - 1))
+    products = view.kernel.edit_products(chunk, found, max_bytes)
+    return torch.where(chunk.weights == 0, 0.0, chunk.weights * products) / (num_sequences * (num_sequences - 1))
 
 
-@dataclass(frozen=True, eq=False)
 class _Places:
-    """The shares of the positions of some consecutive sequences, ``[n, T + 1]``, and their top edits."""
+    """Where the misfit of one view sits, as far as its sequences were looked at.
 
-    attribution: Tensor
-    edits: TopEdits
+    :param state: what is known of the view over all sequences.
+    :param extreme: ``[B]``, null draws of the largest ``|z|`` of its features.
+    :param sequences: all of the data.
+    """
+
+    def __init__(self, view: View, state: SteinState, extreme: Tensor, sequences: Sequences, most_shown: int) -> None:
+        self.view = view
+        self._state = state
+        self._extreme = extreme
+        self._sequences = sequences
+        self._most_shown = most_shown
+        self._contributions: list[Tensor] = []
+        self._shown: list[TopSequences] = []
+        self._edits: list[TopEdits] = []
+        self._pushes: Pushes | None = None
+        if view.kernel.feature_kind and isinstance(state, SteinSums):
+            self._pushes = Pushes.none(state, float(extreme.min()))
+
+    def add(self, chunk: Chunk) -> None:
+        """Adds the sequences of the next chunk, for a kernel with features."""
+        found: SteinMatrix | Witness
+        if isinstance(self._state, SteinSums):
+            [features] = chunk.features(self.view)
+            found = self._state.witness(features)
+            if self._pushes is not None:
+                self._pushes = self._pushes.plus(features)
+        else:
+            found = self._state
+        self._add(chunk.weighted(self.view.operator), found, PAIR_BYTES)
+
+    def add_all(self, edits: WeightedEdits, max_bytes: int) -> None:
+        """Adds all sequences at once, for a kernel without features."""
+        self._add(edits, self._state, max_bytes)
+
+    def _add(self, edits: WeightedEdits, found: SteinMatrix | Witness, max_bytes: int) -> None:
+        shares = edit_shares(edits, self.view, found, len(self._sequences), max_bytes)
+        contribution = edits.edits.sum_by_owner(shares)
+        self._contributions.append(contribution)
+        self._shown.append(_shown(edits, shares, contribution, self._sequences.width, self._most_shown))
+        self._edits.append(_top_edits(edits, shares))
+        if len(self._edits) > _PARTS:
+            self._shown = [TopSequences.cat(self._shown, self._most_shown)]
+            self._edits = [TopEdits.cat(self._edits)]
+
+    def found(self) -> Localization:
+        """What was found, after all sequences were added."""
+        return Localization(
+            contribution=torch.cat(self._contributions),
+            shown=TopSequences.cat(self._shown, self._most_shown),
+            edits=TopEdits.cat(self._edits),
+            features=_top_features(self.view, self._state, self._extreme, self._sequences.alphabet_size),
+            pushes=self._pushes,
+        )
 
 
-def _places(chunk: WeightedEdits, shares: Tensor, width: int) -> _Places:
-    """Sums the shares of edits ``[E]`` by position, and finds the edits with the largest.
+def _shown(edits: WeightedEdits, shares: Tensor, contribution: Tensor, width: int, most: int) -> TopSequences:
+    """The sequences of a chunk with the largest contributions, and the sums of the shares of edits by position.
 
+    :param shares: ``[E]``.
     :param width: of all sequences of the data, ``T``.
     """
-    blocks = chunk.edits.blocks
-    lengths = chunk.sequences.lengths
-    start = torch.cat([block.start for block in blocks]) if blocks else chunk.edits.owner
+    lengths = edits.sequences.lengths
+    blocks = edits.edits.blocks
+    rows = contribution.argsort(descending=True, stable=True)[:most]
+    start = torch.cat([block.start for block in blocks]) if blocks else edits.edits.owner
     attribution = torch.zeros(len(lengths), width + 1, dtype=torch.double)
-    attribution.view(-1).index_add_(0, chunk.edits.owner * (width + 1) + start, shares)
-    after = torch.arange(width + 1) > lengths[:, None]
-    return _Places(attribution.masked_fill_(after, torch.nan), _top_edits(chunk, shares))
+    attribution.view(-1).index_add_(0, edits.edits.owner * (width + 1) + start, shares)
+    after = torch.arange(width + 1) > lengths[rows, None]
+    return TopSequences(rows + edits.begin, contribution[rows], attribution[rows].masked_fill_(after, torch.nan))
 
 
 def _top_edits(chunk: WeightedEdits, shares: Tensor) -> TopEdits:
@@ -229,19 +327,6 @@ def _top_edits(chunk: WeightedEdits, shares: Tensor) -> TopEdits:
     )
 
 
-def _joined(parts: Sequence[TopEdits]) -> TopEdits:
-    """The edits with the largest share of all parts."""
-    share = torch.cat([part.share for part in parts])
-    order = share.argsort(descending=True, stable=True)[:MOST_EDITS]
-    return TopEdits(
-        sequence=torch.cat([part.sequence for part in parts])[order],
-        position=torch.cat([part.position for part in parts])[order],
-        removed=_stacked([part.removed for part in parts])[order],
-        inserted=_stacked([part.inserted for part in parts])[order],
-        share=share[order],
-    )
-
-
 def _stacked(codes: Sequence[Tensor]) -> Tensor:
     """Codes of several widths ``[K, W]`` below each other, padded with -1."""
     width = max((part.shape[1] for part in codes), default=0)
@@ -249,18 +334,16 @@ def _stacked(codes: Sequence[Tensor]) -> Tensor:
     return torch.cat(rows) if rows else torch.zeros(0, 0, dtype=torch.long)
 
 
-def _top_features(view: View, matrix: SteinMatrix, extreme: Tensor, alphabet_size: int) -> TopFeatures | None:
-    features = matrix.features
-    n = len(matrix)
-    if features is None or not view.kernel.feature_kind:
+def _top_features(view: View, sums: SteinState, extreme: Tensor, alphabet_size: int) -> TopFeatures | None:
+    if not isinstance(sums, SteinSums) or not view.kernel.feature_kind:
         return None
-    total, spread = scores(features)
-    squares = next(features.group_sums(n, torch.square))[0]
-    share = (total.square() - squares) / (n * (n - 1))
+    n = len(sums)
+    total, spread = scores(sums)
+    share = (total.square() - sums.squares) / (n * (n - 1))
     top = share.argsort(descending=True, stable=True)[:MOST_FEATURES]
     top = top[spread[top] > 0]
     z = total[top] / spread[top]
-    codes = top if features.codes is None else features.codes[top]
+    codes = top if sums.codes is None else sums.codes[top]
     return TopFeatures(
         code=codes,
         symbols=view.kernel.feature_symbols(codes, alphabet_size),
@@ -291,10 +374,26 @@ def mean_localization(parts: Sequence[Localization]) -> Localization:
         check_instance("parts", part, Localization, "a list of Localization objects, of one view each")
     return Localization(
         contribution=torch.stack([part.contribution for part in parts]).mean(0),
-        attribution=torch.stack([part.attribution for part in parts]).mean(0),
+        shown=_mean_sequences([part.shown for part in parts]),
         edits=_mean_edits([part.edits for part in parts]),
         features=_mean_features([part.features for part in parts if part.features is not None]),
+        pushes=None,
     )
+
+
+def _mean_sequences(parts: Sequence[TopSequences]) -> TopSequences:
+    """The mean over parts, of the sequences that all of them show."""
+    rows = parts[0].sequence.sort().values
+    for part in parts[1:]:
+        rows = rows[torch.isin(rows, part.sequence)]
+    share = torch.zeros(len(rows), dtype=torch.double)
+    attribution = torch.zeros(len(rows), parts[0].attribution.shape[1], dtype=torch.double)
+    for part in parts:
+        order = part.sequence.argsort()
+        place = order[torch.searchsorted(part.sequence[order], rows)]
+        share += part.share[place] / len(parts)
+        attribution += part.attribution[place] / len(parts)
+    return TopSequences.cat([TopSequences(rows, share, attribution)], len(rows))
 
 
 def _mean_edits(parts: Sequence[TopEdits]) -> TopEdits:

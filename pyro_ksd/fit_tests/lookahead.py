@@ -23,39 +23,39 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits
+from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
-from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import View
-from pyro_ksd.stein.weighting import weighted, weighted_edits
+from pyro_ksd.stein.visits import Visits
+from pyro_ksd.stein.weighting import weighted_edits
 
 _DRAWN = 128  # edits
 _MOST_CHUNKS = 8  # out of which edits are drawn; large data show what they need in some of them
 
 
 def missing_rows(
-    model: SequenceModel, view: View, kept: KeptEdits, matrix: FeatureMatrix, generator: torch.Generator
+    visits: Visits, view: View, variance_of_data: Tensor, generator: torch.Generator
 ) -> FeatureMatrix | None:
     """Stein features of edited sequences, in so far as they show a variance that those of the data do not.
 
-    :param kept: the edits of the view's neighborhood around the data.
-    :param matrix: the Stein features of the data.
+    :param visits: of the data, under one model.
+    :param variance_of_data: a scalar, the sum of the squares of all Stein features of the data.
     :returns: rows to add to those of the data when their signs are drawn; ``None`` if none are needed.
     """
     kernel = view.kernel
     if not isinstance(kernel, FeatureKernel):
         return None
-    drawn = _drawn_edits(view, kernel, kept, generator)
+    drawn = _drawn_edits(view, kernel, visits, generator)
     if drawn is None:
         return None
-    ahead = weighted_edits(model, view.operator, drawn.edited)
+    ahead = weighted_edits(visits.model, view.operator, drawn.edited)
     features = kernel.stein_features_each(ahead.used())[0]
     jumps = ahead.edits.sum_by_owner(ahead.weights)
     variance = (drawn.share / jumps) @ features.diagonal()
     foreseen = variance if drawn.change is None else -(drawn.share[:, None] * drawn.change * features.values).sum()
-    lacking = foreseen - matrix.diagonal().sum()
+    lacking = foreseen - variance_of_data
     if lacking <= 0:
         return None
     return features.scaled_rows((drawn.share / jumps * lacking / variance).sqrt())
@@ -76,15 +76,16 @@ class _DrawnEdits:
     change: Tensor | None
 
 
-def _drawn_edits(view: View, kernel: FeatureKernel, kept: KeptEdits, generator: torch.Generator) -> _DrawnEdits | None:
+def _drawn_edits(view: View, kernel: FeatureKernel, visits: Visits, generator: torch.Generator) -> _DrawnEdits | None:
     """Edits of the data, drawn in proportion to their weight times the size of what they change.
 
     :returns: ``None`` if no edit has a weight and changes anything.
     """
-    count = len(kept.log_ratios)
+    around = view.operator.neighborhood
+    count = len(visits.rows(around))
     some = torch.randperm(count, generator=generator)[:_MOST_CHUNKS].tolist()
-    chunks = kept.some_chunks(some)
-    totals = torch.stack([_sizes(weighted(scored, view.operator), kernel)[0].sum() for scored in chunks])
+    chunks = visits.chunks(around, some)
+    totals = torch.stack([_sizes(chunk.weighted(view.operator), kernel)[0].sum() for chunk in chunks])
     if not totals.any():
         return None
     whole = totals.sum() * count / len(some)
@@ -92,10 +93,10 @@ def _drawn_edits(view: View, kernel: FeatureKernel, kept: KeptEdits, generator: 
     edited: list[Sequences] = []
     shares: list[Tensor] = []
     changes: list[Tensor] = []
-    for scored, number in zip(kept.some_chunks(some), numbers.tolist(), strict=True):
+    for visited, number in zip(visits.chunks(around, some), numbers.tolist(), strict=True):
         if not number:
             continue
-        chunk = weighted(scored, view.operator)
+        chunk = visited.weighted(view.operator)
         size, change = _sizes(chunk, kernel)
         chosen = torch.multinomial(size, number, replacement=True, generator=generator).sort().values
         edited.append(chunk.edits.select(chosen).apply(chunk.sequences))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_level
-from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
+from pyro_ksd.common.random_numbers import Seed, as_seed
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.discrepancy_bounds import Closeness, closeness
 from pyro_ksd.fit_tests.factor_tolerance import ToleratedFactors, tolerated_factors
@@ -20,6 +20,8 @@ from pyro_ksd.fit_tests.foreign_sequences import ForeignShare, foreign_share, nu
 from pyro_ksd.fit_tests.localization import Localization
 from pyro_ksd.fit_tests.null_draws import wild_bootstrap
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.signs import Signs
+from pyro_ksd.stein.summation import sum_views
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +93,12 @@ def extent(
     seed = as_seed(seed)
     foreign = ForeignShare(torch.zeros_like(result.p_value), 0.0)
     if result.p_value_overall <= level:
-        foreign = foreign_share(result.matrices, result.null.extreme, level)
+        foreign = foreign_share([place.pushes for place in places], result.null.extreme, level)
     if num_impossible:
         foreign = _with_impossible(foreign, len(sequences), num_impossible)
     tolerated = None
     if tolerance is not None:
-        tolerated = _tolerated(result, sequences, tolerance, level, num_impossible, seed)
+        tolerated = _tolerated(result, places, sequences, tolerance, level, num_impossible, seed)
     return Extent(
         sizes=effect_sizes(result, places, sequences, drawn, level),
         foreign=foreign,
@@ -114,7 +116,13 @@ def _with_impossible(foreign: ForeignShare, num_possible: int, num_impossible: i
 
 
 def _tolerated(
-    result: GoodnessOfFit, sequences: Sequences, tolerance: float, level: float, num_impossible: int, seed: int
+    result: GoodnessOfFit,
+    places: Sequence[Localization],
+    sequences: Sequences,
+    tolerance: float,
+    level: float,
+    num_impossible: int,
+    seed: int,
 ) -> Tolerated:
     size = len(sequences)
     total = size + num_impossible
@@ -122,9 +130,11 @@ def _tolerated(
         each, overall = torch.zeros_like(result.p_value), torch.zeros(())
     else:
         others = (num_foreign(tolerance, total) - num_impossible) / size
-        each, overall = tolerance_p_value(result.matrices, result.null.extreme, min(others, 1 - 1 / size))
+        pushes = [place.pushes for place in places]
+        each, overall = tolerance_p_value(pushes, result.null.extreme, min(others, 1 - 1 / size))
     wild = result.null
     if result.kind != "wild":  # far from the model its own draws vary otherwise than the data
-        wild = wild_bootstrap(result.matrices, result.views, len(wild.statistic), seeded_generator(seed))
-    close = closeness(result.matrices, wild.statistic, level)
+        signs = Signs(seed, len(wild.statistic))
+        wild = wild_bootstrap(sum_views(result.visits, signs).states[0], result.views, signs)
+    close = closeness(result.states, wild.statistic, level)
     return Tolerated(tolerance, each, float(overall), close, tolerated_factors(result, sequences, level))

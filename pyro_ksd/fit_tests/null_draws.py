@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, resumable
-from pyro_ksd.common.chunk_sizes import DRAWN_SEQUENCES, ENTRIES, PAIR_BYTES, REPLICATED_EDITS, REPLICATES
+from pyro_ksd.common.chunk_sizes import DRAWN_SEQUENCES, PAIR_BYTES, REPLICATED_EDITS, REPLICATES
 from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
 from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.random_numbers import check_generator
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
-from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic, weighted_u_statistics
+from pyro_ksd.fit_tests.statistics import check_sample_size, check_states, signed_u_statistics, u_statistic
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import required_model
@@ -27,8 +27,12 @@ from pyro_ksd.models.session_state import session_kept
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 from pyro_ksd.stein.assembly import assemble
+from pyro_ksd.stein.signs import Signs
+from pyro_ksd.stein.summation import SteinState
+from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View, check_views
 
+_MISSING = 2**40  # far beyond any row of the data: the first of the rows that they lack
 _DISTINCT = 10  # sequences of a data set, all of which hardly come again in the same order by chance
 
 
@@ -60,7 +64,7 @@ class NullDraws:
 
 
 def rademacher(num_draws: int, size: int, generator: torch.Generator) -> Tensor:
-    """Independent signs, -1 or 1; double ``[num_draws, size]``.
+    """Independent signs, -1 or 1; double ``[num_draws, size]``. Those of :func:`wild_bootstrap` are of the same kind.
 
     They keep the level from small samples on, where :func:`multinomial` weights reject a true model too often.
 
@@ -87,84 +91,60 @@ def multinomial(num_draws: int, size: int, generator: torch.Generator) -> Tensor
 
 
 def wild_bootstrap(
-    matrices: Sequence[SteinMatrix],
+    found: Sequence[SteinState],
     views: Sequence[View],
-    num_draws: int,
-    generator: torch.Generator,
+    signs: Signs,
     *,
-    weights: Callable[[int, int, torch.Generator], Tensor] = rademacher,
     missing: Sequence[FeatureMatrix | None] | None = None,
-    checkpoint: Checkpoint | None = None,
-    progress: bool = False,
 ) -> NullDraws:
-    r"""Draws :math:`U^* = \frac{1}{n(n-1)} \sum_{i \ne j} W_i W_j H_{ij}` with random weights :math:`W`.
+    r"""Draws :math:`U^* = \frac{1}{n(n-1)} \sum_{i \ne j} \varepsilon_i \varepsilon_j H_{ij}` with random signs.
 
-    Needs no samples from the model; right in the limit of large samples. All views see the same weights.
+    Needs no samples from the model; right in the limit of large samples. All views see the same signs.
 
-    :param matrices: the Stein kernel matrices of the views, of the same sequences.
-    :param weights: :func:`rademacher` or :func:`multinomial`.
+    :param found: what is known of the views: sums with these signs, or Stein kernel matrices of the same sequences.
     :param missing: for each view, Stein features that stand in for sequences that the data lack by chance, or ``None``;
         see :mod:`pyro_ksd.fit_tests.lookahead`. They get random signs, too.
-    :param checkpoint: where finished draws are kept, and taken from.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
     >>> data, views = Sequences.of(["aabb", "bbccc", "caa", "abbc"]), default_views()
-    >>> matrices = assemble(random_walk(3), data, views).matrices[0]
-    >>> wild_bootstrap(matrices, views, 50, torch.Generator().manual_seed(0)).statistic.shape
+    >>> matrices = assemble(random_walk(3), data, views).matrices
+    >>> wild_bootstrap(matrices, views, Signs(seed=0, num_draws=50)).statistic.shape
     torch.Size([50, 10])
     """
-    _check_matrices(matrices, views)
-    check_function("weights", weights, "num_draws", "size", "generator")
-    check_flag("progress", progress)
-    size = len(matrices[0])
-    check_number("num_draws", num_draws, least=1)
-    check_generator(generator)
-    check_sample_size(size)
-    rows = max(1, ENTRIES // size)
-    draws = []
-    reported = [_reported_features(view, matrix) for view, matrix in zip(views, matrices, strict=True)]
-    spreads = [None if matrix is None else scores(matrix)[1] for matrix in reported]
+    check_states("found", found)
+    check_views(views)
+    check_instance("signs", signs, Signs, "random signs, such as Signs(seed=0, num_draws=500)")
+    if len(found) != len(views):
+        raise ValueError(f"found: expected one for each of the {len(views)} views, found {len(found)}")
+    states = [_summed(own, signs) for own in found]
     unseen = [None] * len(views) if missing is None else missing
-
-    def block(together: int) -> dict[str, Tensor]:
-        drawn = weights(together, size, generator)
-        statistic = [
-            weighted_u_statistics(matrix, drawn)
-            if own is None or matrix.features is None
-            else _with_missing(matrix.features, own, drawn, generator)
-            for matrix, own in zip(matrices, unseen, strict=True)
-        ]
-        extreme = [_weighted_extremes(*pair, drawn) for pair in zip(reported, spreads, strict=True)]
-        return {"statistic": torch.stack(statistic, 1), "extreme": torch.stack(extreme, 1)}
-
-    with progress_bar(total=num_draws, desc="wild bootstrap", unit="draw", show=progress) as bar:
-        for begin in range(0, num_draws, rows):
-            together = min(rows, num_draws - begin)
-            name = f"wild draws from {begin}{'' if missing is None else ', with missing rows'}"
-            with counted_if_stopped(begin, num_draws, "null draws", checkpoint):
-                draws.append(NullDraws(**resumable(checkpoint, name, generator, partial(block, together))))
-            bar.update(together)
-    return NullDraws.cat(draws)
+    statistic = [
+        signed_u_statistics(own, signs, _missing_sums(rows, signs, index))
+        for index, (own, rows) in enumerate(zip(states, unseen, strict=True))
+    ]
+    extreme = [_signed_extremes(*pair, signs.num_draws) for pair in zip(views, states, strict=True)]
+    return NullDraws(torch.stack(statistic, 1), torch.stack(extreme, 1))
 
 
-def _with_missing(matrix: FeatureMatrix, missing: FeatureMatrix, weights: Tensor, generator: torch.Generator) -> Tensor:
-    """The statistic for each row of weights, with signs for the missing rows as well; ``[B]``."""
-    n = len(matrix)
-    signs = rademacher(len(weights), len(missing), generator)
-    whole = FeatureMatrix.cat([matrix, missing])
-    rows = max(1, ENTRIES // max(1, whole.values.shape[1]))
-    both = torch.cat([weights, signs], 1)
-    total = torch.cat([whole.weighted_sum(part).square().sum(1) for part in both.split(rows)])
-    return (total - weights.square() @ matrix.diagonal()) / (n * (n - 1))
+def _summed(found: SteinState, signs: Signs) -> SteinState:
+    """The sums of a matrix of features; sums, and matrices without features, as they are."""
+    if isinstance(found, FeatureMatrix):
+        return SteinSums.of(found, signs.of_rows(0, len(found)))
+    return found
 
 
-def _weighted_extremes(matrix: FeatureMatrix | None, spread: Tensor | None, weights: Tensor) -> Tensor:
-    """The largest ``|z|`` of the weighted features for each row of weights, ``[B]``."""
-    if matrix is None or spread is None:
-        return weights.new_full((len(weights),), torch.nan)
-    rows = max(1, ENTRIES // max(1, len(spread)))
-    return torch.cat([largest_score(matrix.weighted_sum(part), spread) for part in weights.split(rows)])
+def _missing_sums(rows: FeatureMatrix | None, signs: Signs, view: int) -> SteinSums | None:
+    """The sums over rows that the data lack, with signs of their own in each view."""
+    begin = _MISSING * (view + 1)
+    return None if rows is None else SteinSums.of(rows, signs.of_rows(begin, len(rows)))
+
+
+def _signed_extremes(view: View, found: SteinState, num_draws: int) -> Tensor:
+    """The largest ``|z|`` of the features with each draw of signs, ``[B]``."""
+    if not view.kernel.feature_kind or not isinstance(found, SteinSums):
+        return torch.full((num_draws,), torch.nan, dtype=torch.double)
+    return largest_score(found.signed.t(), scores(found)[1])
 
 
 def parametric_bootstrap(
@@ -355,22 +335,13 @@ def _check_draws(
     check_flag("progress", progress)
 
 
-def _check_matrices(matrices: Sequence[SteinMatrix], views: Sequence[View]) -> None:
-    check_views(views)
-    check_instance("matrices", matrices, Sequence, "a list of Stein kernel matrices, one for each view")
-    for matrix in matrices:
-        check_instance("matrices", matrix, SteinMatrix, "Stein kernel matrices, made by stein_matrices(...)")
-    if len(matrices) != len(views):
-        raise ValueError(f"matrices: expected one for each of the {len(views)} views, found {len(matrices)}")
-
-
 def null_statistics(
     model: SequenceModel, replicates: Sequences, size: int, views: Sequence[View], max_bytes: int
 ) -> NullDraws:
     """The statistics of the data sets of ``size`` sequences each that follow each other in ``replicates``."""
     check_drawn(model, replicates)
     together = [view for view in views if view.kernel.has_features]
-    by_view = dict(zip(together, assemble(model, replicates, together).matrices[0], strict=True)) if together else {}
+    by_view = dict(zip(together, assemble(model, replicates, together).matrices, strict=True)) if together else {}
     statistic = {view: matrix.off_diagonal_sums(size) / (size * (size - 1)) for view, matrix in by_view.items()}
     extreme = {view: _group_extremes(_reported_features(view, matrix), size) for view, matrix in by_view.items()}
     apart = [view for view in views if not view.kernel.has_features]
@@ -378,7 +349,7 @@ def null_statistics(
         each = []
         for begin in range(0, len(replicates), size):
             part = replicates[begin : begin + size].narrowed()
-            own = assemble(model.for_rows(begin), part, apart, max_bytes).matrices[0]
+            own = assemble(model.for_rows(begin), part, apart, max_bytes).matrices
             each.append([u_statistic(matrix) for matrix in own])
         statistic |= {view: torch.stack(column) for view, column in zip(apart, zip(*each, strict=True), strict=True)}
     unnamed = torch.full((len(replicates) // size,), torch.nan, dtype=torch.double)

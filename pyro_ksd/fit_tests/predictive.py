@@ -26,18 +26,18 @@ from pyro_ksd.common.option_checks import check_flag, check_number, found
 from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
-from pyro_ksd.edits.neighborhoods import Neighborhood
-from pyro_ksd.edits.weighted_edits import KeptEdits, edit_bounds
+from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.informative import informative_views
 from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics
 from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
-from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.assembly import Assembly, assemble
+from pyro_ksd.stein.signs import Signs
+from pyro_ksd.stein.summation import SteinState, Summed, sum_views
 from pyro_ksd.stein.views import View, check_views
+from pyro_ksd.stein.visits import Visits
 
 if TYPE_CHECKING:
     from pyro_ksd.models.posterior.posterior_models import PosteriorModels
@@ -119,7 +119,7 @@ def posterior_predictive(
         )
     realized: list[Tensor] = []
     replicated: list[NullDraws] = []
-    kept: list[tuple[dict[Neighborhood, KeptEdits], list[SteinMatrix]]] = []
+    kept: list[tuple[Visits, list[SteinState]]] = []
     rates: list[Tensor] = []
     edits = max(int(edit_bounds(view.operator.neighborhood, sequences).sum()) for view in views)
     with progress_bar(desc="posterior draws", unit="draw", total=len(models), show=progress) as bar:
@@ -142,8 +142,8 @@ def posterior_predictive(
     observed = torch.cat(realized)[:, shown]
     finished = perf_counter()
     by_draw = [
-        localize_views(own, views, [matrices[index] for index in shown], null.extreme, max_bytes)
-        for own, matrices in progress_bar(kept, desc="localization", unit="draw", show=progress)
+        localize_views(own.seen_by(views), [states[index] for index in shown], null.extreme, size, max_bytes)
+        for own, states in progress_bar(kept, desc="localization", unit="draw", show=progress)
     ]
     places = [mean_localization(of_view) for of_view in zip(*by_draw, strict=True)]
     return PosteriorPredictive(
@@ -168,23 +168,26 @@ class _Part:
     max_bytes: int
 
     @computed_once
-    def assembly(self) -> Assembly:
+    def visits(self) -> Visits:
         _check_possible(self.models, self.sequences)
-        return assemble(self.models.batch, self.sequences, self.views, self.max_bytes, keep=True)
+        return Visits(self.models.batch, self.sequences, self.views)
+
+    @computed_once
+    def summed(self) -> Summed:
+        return sum_views(self.visits, Signs(seed=0, num_draws=0), self.max_bytes)
 
     def compared(self, generator: torch.Generator) -> dict[str, Tensor]:
         """The statistics of the data, ``[K, V]``, those of replicated data, and the rates, ``[V, K]``."""
-        realized = [torch.stack([u_statistic(matrix) for matrix in own]) for own in self.assembly.matrices]
-        rates = [self.assembly.rates[view.operator] for view in self.views]
+        realized = [torch.stack([u_statistic(state) for state in own]) for own in self.summed.states]
+        rates = [self.summed.rates[view.operator] for view in self.views]
         size = len(self.sequences)
         replicates = self.models.draw_like(self.sequences, generator)
         null = null_statistics(self.models.stacked(size), replicates, size, self.views, self.max_bytes)
         return {"realized": torch.stack(realized), "rates": torch.stack(rates), **null.parts}
 
-    def of_draw(self, index: int) -> tuple[dict[Neighborhood, KeptEdits], list[SteinMatrix]]:
-        """The edits and the matrices under one of the draws."""
-        edits = {around: own.under(index) for around, own in self.assembly.edits.items()}
-        return edits, self.assembly.matrices[index]
+    def of_draw(self, index: int) -> tuple[Visits, list[SteinState]]:
+        """The visits and what is known of the views under one of the draws."""
+        return self.visits.under(index), self.summed.states[index]
 
 
 def _check_arguments(models: PosteriorModels, sequences: Sequences, views: Sequence[View]) -> None:

@@ -3,38 +3,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_instance
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
+from pyro_ksd.stein.signs import Signs
+from pyro_ksd.stein.summation import SteinState
+from pyro_ksd.stein.sums import SteinSums
 
 TIE_TOLERANCE = 1e-10
 """Statistics closer than this, relative to the largest one, are equal: the order of a sum changes its last bits."""
 
 
-def u_statistic(matrix: SteinMatrix) -> Tensor:
+def u_statistic(found: SteinState) -> Tensor:
     r"""The unbiased estimate of KSD², :math:`U = \frac{1}{n(n-1)} \sum_{i \ne j} H_{ij}`; it can be negative.
+
+    :param found: a Stein kernel matrix, or the sums of its features.
 
     >>> from pyro_ksd.kernels.stein_matrices import GramMatrix
     >>> u_statistic(GramMatrix(torch.tensor([[4.0, 1.0], [1.0, 2.0]]))).item()
     1.0
     """
-    _check_matrix(matrix)
-    return weighted_u_statistics(matrix, _ones(matrix))[0]
+    if isinstance(found, SteinSums):
+        return _u_statistics(found.off_diagonal_sum(), len(found))
+    _check_matrix(found)
+    return weighted_u_statistics(found, _ones(found))[0]
 
 
-def v_statistic(matrix: SteinMatrix) -> Tensor:
+def v_statistic(found: SteinState) -> Tensor:
     r"""The biased estimate of KSD², :math:`V = \frac{1}{n^2} \sum_{i, j} H_{ij} \ge 0`.
 
     >>> from pyro_ksd.kernels.stein_matrices import GramMatrix
     >>> v_statistic(GramMatrix(torch.tensor([[4.0, 1.0], [1.0, 2.0]]))).item()
     2.0
     """
-    _check_matrix(matrix)
-    n = len(matrix)
-    return (matrix.off_diagonal_form(_ones(matrix))[0] + matrix.diagonal().sum()) / n**2
+    n = len(found)
+    return ((n - 1) * u_statistic(found) + diagonal_sums(found)[0] / n) / n
+
+
+def diagonal_sums(found: SteinState) -> tuple[Tensor, Tensor]:
+    """``Σ_i H_ii`` and ``Σ_i H_ii²``, scalars."""
+    if isinstance(found, SteinSums):
+        return found.norms, found.squared_norms
+    return found.diagonal().sum(), found.diagonal().square().sum()
+
+
+def signed_u_statistics(found: SteinState, signs: Signs, missing: SteinSums | None = None) -> Tensor:
+    r"""The statistic with random signs, :math:`\frac{1}{n(n-1)} \sum_{i \ne j} \varepsilon_i \varepsilon_j H_{ij}`, ``[B]``.
+
+    :param signs: those with which the sums were formed.
+    :param missing: see :meth:`~pyro_ksd.stein.sums.SteinSums.signed_sums`.
+
+    >>> from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+    >>> signs, features = Signs(seed=0, num_draws=3), FeatureMatrix(torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double())
+    >>> sums = SteinSums.of(features, signs.of_rows(0, 2))
+    >>> signed_u_statistics(sums, signs).equal(signed_u_statistics(features, signs))
+    True
+    """
+    if isinstance(found, SteinSums):
+        return _u_statistics(found.signed_sums(missing), len(found))
+    return weighted_u_statistics(found, signs.of_rows(0, len(found)))
 
 
 def weighted_u_statistics(matrix: SteinMatrix, weights: Tensor) -> Tensor:
@@ -47,15 +79,27 @@ def weighted_u_statistics(matrix: SteinMatrix, weights: Tensor) -> Tensor:
     """
     _check_matrix(matrix)
     n = len(matrix)
-    check_sample_size(n)
     check_tensor("weights", weights, "B", n)
-    values = matrix.off_diagonal_form(weights) / (n * (n - 1))
+    return _u_statistics(matrix.off_diagonal_form(weights), n)
+
+
+def _u_statistics(sums: Tensor, n: int) -> Tensor:
+    """The statistics of ``n`` sequences from sums over all pairs."""
+    check_sample_size(n)
+    values = sums / (n * (n - 1))
     if not values.isfinite().all():
         raise ValueError(
             "the statistic overflows: the model finds some edits far more probable than the data; "
             "use a bounded balancing function (barker or metropolis) in place of mpf"
         )
     return values
+
+
+def check_states(name: str, found: object) -> None:
+    """Checks that an argument is a list of what is known of the views, one of each."""
+    check_instance(name, found, Sequence, "a list of Stein kernel matrices or their sums, one for each view")
+    for own in found:  # type: ignore[attr-defined]  # it is a sequence
+        check_instance(name, own, (SteinMatrix, SteinSums), "Stein kernel matrices, made by stein_matrices(...)")
 
 
 def check_sample_size(n: int) -> None:

@@ -121,7 +121,7 @@ class Kernel(ABC, Generic[Matrix]):
         """
 
     @abstractmethod
-    def edit_products(self, chunk: WeightedEdits, matrix: Matrix, max_bytes: int = PAIR_BYTES) -> Tensor:
+    def edit_products(self, chunk: WeightedEdits, matrix: Matrix | Witness, max_bytes: int = PAIR_BYTES) -> Tensor:
         r"""How far each edit moves its sequence along the witness of all other sequences.
 
         For an edit :math:`y` of :math:`x_i` this is :math:`f_{-i}(y) - f_{-i}(x_i)` with
@@ -129,7 +129,8 @@ class Kernel(ABC, Generic[Matrix]):
         :math:`\sum_{i \ne j} H_{ij}`.
 
         :param chunk: some of the sequences with their edits; for a kernel without features, all of them.
-        :param matrix: the result of :meth:`stein` for all sequences.
+        :param matrix: the result of :meth:`stein` for all sequences; for a kernel with features, the witness for the
+            sequences of the chunk will do.
         :returns: double ``[E]``; anything for an edit of weight 0.
         """
 
@@ -273,8 +274,11 @@ class FeatureKernel(Kernel[FeatureMatrix]):
     def stein_each(self, chunk: WeightedEdits, max_bytes: int = PAIR_BYTES) -> Sequence[FeatureMatrix]:
         return self.stein_features_each(chunk.used())
 
-    def edit_products(self, chunk: WeightedEdits, matrix: FeatureMatrix, max_bytes: int = PAIR_BYTES) -> Tensor:
-        witness = Witness.of(matrix, chunk.begin, len(chunk.sequences))
+    def edit_products(
+        self, chunk: WeightedEdits, matrix: FeatureMatrix | Witness, max_bytes: int = PAIR_BYTES
+    ) -> Tensor:
+        is_whole = isinstance(matrix, FeatureMatrix)
+        witness = Witness.of(matrix, chunk.begin, len(chunk.sequences)) if is_whole else matrix
         return chunk.whole(self.steps_along(chunk.used(), witness))
 
 
@@ -349,5 +353,5 @@ class ScaledKernel(Kernel[Matrix]):
         found = self.kernel.stein_each(chunk, max_bytes)
         return [matrix.scaled(self.factor) for matrix in found]
 
-    def edit_products(self, chunk: WeightedEdits, matrix: Matrix, max_bytes: int = PAIR_BYTES) -> Tensor:
+    def edit_products(self, chunk: WeightedEdits, matrix: Matrix | Witness, max_bytes: int = PAIR_BYTES) -> Tensor:
         return self.factor * self.kernel.edit_products(chunk, matrix.scaled(1 / self.factor), max_bytes)

@@ -110,6 +110,11 @@ class FeatureMatrix(SteinMatrix):
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def num_entries(self) -> int:
+        """How many numbers are held."""
+        return (self.values.values() if self.values.is_sparse else self.values).numel()
+
     def diagonal(self) -> Tensor:
         if self.values.is_sparse:
             squares = (self.values * self.values).coalesce()
@@ -119,11 +124,11 @@ class FeatureMatrix(SteinMatrix):
     def off_diagonal_form(self, weights: Tensor) -> Tensor:
         rows = max(1, ENTRIES // max(1, self.values.shape[1], len(self)))
         totals = [self.weighted_sum(part).square().sum(1) for part in weights.split(rows)]
-        return _difference(torch.cat(totals), weights.square() @ self.diagonal())
+        return off_diagonal_rest(torch.cat(totals), weights.square() @ self.diagonal())
 
     def off_diagonal_sums(self, size: int) -> Tensor:
         totals = [sums.square().sum(1) for sums in self.group_sums(size)]
-        return _difference(torch.cat(totals), self.diagonal().view(-1, size).sum(1))
+        return off_diagonal_rest(torch.cat(totals), self.diagonal().view(-1, size).sum(1))
 
     def others(self) -> Tensor:
         if self.values.is_sparse:
@@ -133,7 +138,11 @@ class FeatureMatrix(SteinMatrix):
     @cached_property
     def total(self) -> Tensor:
         """``Σ_i ψ_i``, ``[D]``."""
-        return torch.cat(list(self.group_sums(max(1, len(self)))))[0] if len(self) else self.values.new_zeros(0)
+        return self.column_sums()
+
+    def column_sums(self, of: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """``Σ_i f(ψ_i)``, ``[D]``; ``of`` as for :meth:`group_sums`."""
+        return torch.cat(list(self.group_sums(max(1, len(self)), of)))[0] if len(self) else self.values.new_zeros(0)
 
     def group_sums(self, size: int, of: Callable[[Tensor], Tensor] | None = None) -> Iterator[Tensor]:
         """``Σ_i f(ψ_i)`` over each group of ``size`` consecutive sequences, ``[G, D]``, some groups at a time.
@@ -285,7 +294,12 @@ class SumMatrix(SteinMatrix):
         return SumMatrix(tuple(type(column[0]).cat(column) for column in columns))
 
 
-def _difference(whole: Tensor, diagonal: Tensor) -> Tensor:
+def _groups(count: int, size: int) -> list[slice]:
+    """Consecutive groups of ``size`` out of ``count``."""
+    return [slice(begin, begin + size) for begin in range(0, count, size)]
+
+
+def off_diagonal_rest(whole: Tensor, diagonal: Tensor) -> Tensor:
     """What is left of sums without their diagonal, exactly 0 where that is less than the rounding.
 
     Sequences over a large alphabet may have no feature in common: then nothing is left, of the data as of all null
@@ -293,8 +307,3 @@ def _difference(whole: Tensor, diagonal: Tensor) -> Tensor:
     """
     rest = whole - diagonal
     return rest.masked_fill(rest.abs() <= _ROUNDING * diagonal, 0.0)
-
-
-def _groups(count: int, size: int) -> list[slice]:
-    """Consecutive groups of ``size`` out of ``count``."""
-    return [slice(begin, begin + size) for begin in range(0, count, size)]

@@ -39,6 +39,10 @@ class Witness:
         found = self.total.index_select(0, column) - self._own_at(rows, column)
         return found if known is None else found.mul_(known)
 
+    def scaled(self, factor: float) -> Witness:
+        """That of the kernel times ``factor``."""
+        return Witness(self.total * factor**0.5, self.own.scaled(factor))
+
     def dense(self) -> Tensor:
         """All coefficients, ``[N, D]``."""
         own = self.own.values

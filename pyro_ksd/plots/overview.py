@@ -53,7 +53,7 @@ def plot_check(
     ksd = dataset(check, "ksd", "contribution", "attribution")
     worst = worst_view(check, names)
     left = [0.9 + 0.32 * (len(names) + 1), 1.6]
-    shown = max(MIN_ROWS, min(num, ksd.sizes["sequence"]))
+    shown = max(MIN_ROWS, min(num, ksd.sizes["shown"]))
     heights = [max(sum(left), 1.1 + 0.3 * num), 1.5 + 0.3 * shown]
     figure = new_figure((12.5, sum(heights) + 0.6), figsize, backend_kwargs)
     sentence = verdict(check)

@@ -52,7 +52,7 @@ def plot_sequences(
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param view: the name of a view. Left out, the worst one.
-    :param num: how many sequences to show.
+    :param num: how many sequences to show, up to 1,000, or all with ``ksd_check(..., attribution=True)``.
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
@@ -72,7 +72,8 @@ def plot_sequences(
     observed = dataset(check, "observed_data")
     name = worst_view(check, names) if view is None else known_view(view, names)
     ksd = dataset(check, "ksd", "contribution", "attribution").sel(view=name)
-    shown = ksd.isel(sequence=np.argsort(-ksd["contribution"].values, kind="stable")[:num])
+    attribution = ksd["attribution"].transpose("shown", "position").values[:num]
+    shown = ksd.sel(sequence=ksd["shown_sequence"].values[:num])
     observed = observed.sel(sequence=shown["sequence"])
     alphabet = [readable(symbol) for symbol in alphabet_of(check)]
     symbols = [
@@ -91,7 +92,6 @@ def plot_sequences(
     ax.tick_params(axis="y", length=0)
     ax.spines[:].set_visible(False)
     view_title(ax, check, name)
-    attribution = shown["attribution"].transpose("sequence", "position").values
     cells = _draw_cells(ax, attribution, list(map(len, symbols)), strength=1.0 if found else _PALE)
     note = "red: against the model" if found else "pale: nothing was found"
     ax.figure.colorbar(cells, ax=ax).set_label(f"part of the statistic\n({note})", fontsize="small")

@@ -55,9 +55,10 @@ def to_datatree(
         and ``foreign_share_overall``, lower confidence bounds of the share of sequences that are not the model's; with
         a tolerance, ``tolerance_p_value(view)`` and ``tolerance_p_value_overall`` of the hypothesis that this share is
         at most the tolerance, and ``discrepancy(view)``, the relative discrepancy, with its upper confidence bound
-        ``discrepancy_upper(view)``; ``contribution(view, sequence)``, the share of each sequence in the statistic, and
-        ``attribution(view, sequence, position)``, the share of each position, NaN after the end; if asked for, the
-        Stein kernel matrices ``gram(view, sequence, sequence_bis)``
+        ``discrepancy_upper(view)``; ``contribution(view, sequence)``, the share of each sequence in the statistic;
+        ``shown_sequence(view, shown)``, the sequences with the largest shares in descending order, 1,000 of them or
+        all, and ``attribution(view, shown, position)``, the shares of their positions, NaN after the end; if asked for,
+        the Stein kernel matrices ``gram(view, sequence, sequence_bis)``
     ``ksd_null``
         ``ksd(chain, draw, view)``, the null draws of the statistics; ``extreme(chain, draw, view)``, those of the
         largest ``|z|`` of the features
@@ -104,7 +105,7 @@ def to_datatree(
     """
     check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
     _check_places(result.views, localizations)
-    _check_data(sequences, impossible_sites, len(result.matrices[0]))
+    _check_data(sequences, impossible_sites, len(result.visits.sequences))
     check_instance("extent", extent, Extent, "what extent(...) gave")
     check_mapping("settings", settings, "what the test was run with, by name")
     check_flag("gram", gram)
@@ -124,7 +125,7 @@ def to_datatree(
     _add_lengths(groups, result.views, sequences, impossible_sites, num_drawn)
     if gram:
         kept = groups["ksd"]["sequence"].values
-        grams = np.stack([as_numpy(matrix.dense()) for matrix in result.matrices])
+        grams = np.stack([as_numpy(result.visits.whole(view)[0].dense()) for view in result.views])
         groups["ksd"] = groups["ksd"].assign_coords(sequence_bis=kept)
         groups["ksd"]["gram"] = (("view", "sequence", "sequence_bis"), grams)
     return stamped(groups)
@@ -295,10 +296,13 @@ def _add_places(
     impossible = np.array(list(impossible_sites), dtype=np.int64)
     kept = np.setdiff1d(np.arange(len(sequences)), impossible)
     symbols = [str(symbol) for symbol in sequences.symbols]
-    attribution = np.stack([as_numpy(one.attribution) for one in localizations])
+    shown = [one.shown for one in localizations]
+    attribution = np.stack([as_numpy(one.attribution) for one in shown])
     groups["ksd"] = (
         groups["ksd"]
-        .assign_coords(sequence=kept, position=np.arange(attribution.shape[-1]))
+        .assign_coords(
+            sequence=kept, shown=np.arange(attribution.shape[1]), position=np.arange(attribution.shape[-1])
+        )
         .assign(
             feature_kind=("view", as_strings([view.kernel.feature_kind for view in views])),
             weight=("view", np.array([view.weight for view in views])),
@@ -306,7 +310,8 @@ def _add_places(
                 ("view", "sequence"),
                 np.stack([as_numpy(one.contribution) for one in localizations]),
             ),
-            attribution=(("view", "sequence", "position"), attribution),
+            shown_sequence=(("view", "shown"), kept[np.stack([as_numpy(one.sequence) for one in shown])]),
+            attribution=(("view", "shown", "position"), attribution),
         )
     )
     groups["ksd_null"]["extreme"] = (("chain", "draw", "view"), as_numpy(extreme)[None])

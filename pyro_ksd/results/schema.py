@@ -166,10 +166,17 @@ GROUPS: Mapping[str, Group] = {
             "contribution": Variable(
                 ("view", "sequence"), "float", "the share of each sequence in the statistic", required_in=_CHECKS
             ),
+            "shown_sequence": Variable(
+                ("view", "shown"),
+                "integer",
+                "the sequences with the largest shares, in descending order",
+                least=0,
+                required_in=_CHECKS,
+            ),
             "attribution": Variable(
-                ("view", "sequence", "position"),
+                ("view", "shown", "position"),
                 "float",
-                "the share of each position in the statistic, NaN after the end of the sequence",
+                "the share of each of their positions in the statistic, NaN after the end of the sequence",
                 unknown=True,
                 required_in=_CHECKS,
             ),
@@ -223,6 +230,7 @@ GROUPS: Mapping[str, Group] = {
         },
         _VIEW
         | _labels("sequence", "integer", "rows of the data, without impossible ones", required_in=_CHECKS)
+        | _labels("shown", "integer", "ranks of sequences by their shares", required_in=_CHECKS)
         | _labels("position", "integer", "places in a sequence, and the one after its end", required_in=_CHECKS)
         | _labels("sequence_bis", "integer", "with `gram=True`: the same rows again", required_in=()),
         {

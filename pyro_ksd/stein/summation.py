@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From visits of the data to the sums of each view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from pyro_ksd.common.chunk_sizes import PAIR_BYTES, SIGNED_ENTRIES, SUMMED_ENTRIES
+from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
+from pyro_ksd.stein.operators import Operator
+from pyro_ksd.stein.signs import Signs
+from pyro_ksd.stein.sums import SteinSums
+from pyro_ksd.stein.views import View
+from pyro_ksd.stein.visits import Chunk, Visits, rates_of
+
+_MORE_COLUMNS = 4  # all sequences together may have so many times more sparse features than those of the first chunk
+
+SteinState = SteinSums | SteinMatrix
+"""What is known of a view's Stein kernel matrix: sums over its features, or, if it has none, the matrix itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """What one visit of all sequences gives, seen by ``V`` views under ``K`` models.
+
+    :ivar states: ``K`` times one for each view.
+    :ivar rates: for each operator of the views, the sums of all weights, double ``[K]``: how many jumps from all
+        sequences are to be expected in a unit of time.
+    """
+
+    states: list[list[SteinState]]
+    rates: Mapping[Operator, Tensor]
+
+
+def sum_views(visits: Visits, signs: Signs, max_bytes: int = PAIR_BYTES, *, progress: bool = False) -> Summed:
+    """The sums of each view over all sequences. Every chunk is visited once for each neighborhood.
+
+    :param signs: those of the sums with random signs.
+    :param max_bytes: for kernels without features, see :meth:`pyro_ksd.kernels.Kernel.stein`.
+
+    >>> from pyro_ksd import Sequences
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein import default_views
+    >>> visits = Visits(random_walk(3), Sequences.of(["ab", "bca"]), default_views())
+    >>> found = sum_views(visits, Signs(seed=0, num_draws=5))
+    >>> len(found.states[0]), found.states[0][0].signed.shape
+    (10, torch.Size([3, 5]))
+    """
+    states: dict[View, list[SteinState]] = {}
+    rates: dict[Operator, Tensor] = {}
+    total = len(visits.neighborhoods) * len(visits.sequences)
+    with progress_bar(total=total, desc="Stein features", unit="step", show=progress) as bar:
+        for around in visits.neighborhoods:
+            views = visits.views_of(around)
+            operators = list(dict.fromkeys(view.operator for view in views))
+            waiting = _Waiting([view for view in views if view.kernel.has_features], signs)
+            for chunk in visits.chunks(around):
+                for operator, rate in rates_of(chunk, operators).items():
+                    rates[operator] = rates[operator] + rate if operator in rates else rate
+                waiting.add(chunk)
+                bar.update(chunk.count)
+            states |= waiting.states()
+            states |= {view: visits.whole(view, max_bytes) for view in views if not view.kernel.has_features}
+    each = zip(*(states[view] for view in visits.views), strict=True)
+    return Summed([list(of_model) for of_model in each], {operator: rates[operator] for operator in visits.operators})
+
+
+def draws_at_once(visits: Visits, num_draws: int) -> int:
+    """For how many draws of signs the sums are formed in one visit, such that they fit into memory; at least 1.
+
+    >>> from pyro_ksd import Sequences
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein import default_views
+    >>> draws_at_once(Visits(random_walk(3), Sequences.of(["ab", "bca"]), default_views()), 500)
+    500
+    """
+    columns = 0
+    for view in visits.views:
+        around = view.operator.neighborhood
+        if view.kernel.has_features and len(visits.sequences):
+            matrix = next(visits.chunks(around, [0])).features(view)[0]
+            if isinstance(matrix, FeatureMatrix):
+                further = min(_MORE_COLUMNS, len(visits.rows(around))) if matrix.values.is_sparse else 1
+                columns += further * matrix.values.shape[1]
+    return max(1, min(num_draws, SIGNED_ENTRIES // max(1, columns)))
+
+
+class _Waiting:
+    """Features of some views under ``K`` models that wait to be summed, and the sums until now.
+
+    Many sequences are summed at once, since the sums with signs may be far larger than the features of a few. What
+    comes from a sum of kernels, which is no single matrix of features, waits until the end.
+    """
+
+    def __init__(self, views: Sequence[View], signs: Signs) -> None:
+        self._views = views
+        self._signs = signs
+        self._begin = 0
+        self._count = 0
+        self._entries = 0
+        self._features: dict[View, list[Sequence[SteinMatrix]]] = {view: [] for view in views}
+        self._sums: dict[View, list[SteinSums]] = {}
+
+    def add(self, chunk: Chunk) -> None:
+        """Adds the features of the next chunk."""
+        for view in self._views:
+            found = chunk.features(view)
+            self._features[view].append(found)
+            self._entries += sum(matrix.num_entries for matrix in found if isinstance(matrix, FeatureMatrix))
+        self._count += chunk.count
+        if self._entries > SUMMED_ENTRIES:
+            self._sum_up()
+
+    def states(self) -> dict[View, list[SteinState]]:
+        """The sums of all that was added, or the whole matrices of sums of kernels; for each view, one a model."""
+        self._sum_up()
+        whole = {view: _whole(parts) for view, parts in self._features.items() if parts}
+        return {view: list(whole.get(view) or self._sums[view]) for view in self._views}
+
+    def _sum_up(self) -> None:
+        signs = self._signs.of_rows(self._begin, self._count)
+        for view, parts in self._features.items():
+            if not parts or not isinstance(parts[0][0], FeatureMatrix):
+                continue
+            new = [SteinSums.of(matrix, signs) for matrix in _whole(parts) if isinstance(matrix, FeatureMatrix)]
+            old = self._sums.get(view)
+            self._sums[view] = new if old is None else [one + other for one, other in zip(old, new, strict=True)]
+            parts.clear()
+        self._begin += self._count
+        self._count = self._entries = 0
+
+
+def _whole(parts: Sequence[Sequence[SteinMatrix]]) -> list[SteinMatrix]:
+    """The matrices of all chunks together, one for each model."""
+    return [type(own[0]).cat(own) for own in zip(*parts, strict=True)]

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Sums over sequences: all that a test needs to know of the Stein features of a view.
+
+With the Stein features :math:`\psi_i` of the sequence :math:`i`, the statistic is
+:math:`U = (\|\sum_i \psi_i\|^2 - \sum_i \|\psi_i\|^2) / (n (n - 1))`, and its null draws are the same with random signs
+:math:`\varepsilon_{bi}` in front of the features. So features need not be kept: sums of parts of the data add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, off_diagonal_rest
+from pyro_ksd.kernels.witness import Witness
+
+
+@dataclass(frozen=True, eq=False)
+class SteinSums:
+    r"""Sums of the Stein features ``ψ [N, D]`` of one view over some sequences.
+
+    :param count: the number ``N`` of sequences.
+    :param codes: long ``[D]``, what each column stands for, ascending; ``None`` for ``0 .. D-1``.
+    :param total: ``[D]``, :math:`\sum_i \psi_i`.
+    :param squares: ``[D]``, :math:`\sum_i \psi_i^2`, element by element.
+    :param gains: ``[D]``, :math:`\sum_i \max(\psi_i, 0)`.
+    :param squared_losses: a scalar, the sum of :math:`\min(\psi_i, 0)^2` over all sequences and columns.
+    :param norms: a scalar, :math:`\sum_i \|\psi_i\|^2`.
+    :param squared_norms: a scalar, :math:`\sum_i \|\psi_i\|^4`.
+    :param signed: ``[D, B]``, :math:`\sum_i \varepsilon_{bi} \psi_i` for ``B`` draws of signs.
+
+    >>> features = FeatureMatrix(torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double())
+    >>> whole = SteinSums.of(features, torch.tensor([[1.0, -1.0]]).double())
+    >>> whole.total.tolist(), whole.signed.tolist(), whole.norms.item()
+    ([4.0, 1.0], [[-2.0], [3.0]], 15.0)
+    >>> twice = whole + whole
+    >>> twice.count, twice.total.tolist()
+    (4, [8.0, 2.0])
+    """
+
+    count: int
+    codes: Tensor | None
+    total: Tensor
+    squares: Tensor
+    gains: Tensor
+    squared_losses: Tensor
+    norms: Tensor
+    squared_norms: Tensor
+    signed: Tensor
+
+    @staticmethod
+    def of(features: FeatureMatrix, signs: Tensor) -> SteinSums:
+        """The sums of the features of some sequences.
+
+        :param signs: ``[B, N]``, those of these sequences.
+        """
+        n = len(features)
+        norms = features.diagonal()
+        whole = features.weighted_sum(torch.cat([signs.new_ones(1, n), signs]))
+        values = features.values.values() if features.values.is_sparse else features.values
+        losses = values.clamp(max=0).view(-1)
+        return SteinSums(
+            count=n,
+            codes=features.codes,
+            total=whole[0],
+            squares=features.column_sums(torch.square),
+            gains=features.column_sums(lambda values: values.clamp(min=0)),
+            squared_losses=losses @ losses,
+            norms=norms.sum(),
+            squared_norms=norms @ norms,
+            signed=whole[1:].t().contiguous(),
+        )
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __add__(self, other: SteinSums) -> SteinSums:
+        """The sums over the sequences of both; columns are matched by their codes."""
+        codes, left, right = _columns(self, other)
+        size = len(codes) if codes is not None else max(len(self.total), len(other.total))
+        values: dict[str, Any] = {"count": self.count + other.count, "codes": codes}
+        for field in fields(SteinSums)[2:]:
+            own, others = getattr(self, field.name), getattr(other, field.name)
+            if own.ndim and (left is not None or right is not None):
+                values[field.name] = _placed(own, left, size) + _placed(others, right, size)
+            else:
+                values[field.name] = own + others
+        return SteinSums(**values)
+
+    def without_signs(self) -> SteinSums:
+        """The same without the sums for draws of signs, which take most of the memory."""
+        return replace(self, signed=self.signed[:, :0].clone())
+
+    def off_diagonal_sum(self) -> Tensor:
+        """``Σ_{i≠j} <ψ_i, ψ_j>``, a scalar."""
+        return off_diagonal_rest(self.total.square().sum(), self.norms)
+
+    def signed_sums(self, missing: SteinSums | None = None) -> Tensor:
+        """``Σ_{i≠j} ε_bi ε_bj <ψ_i, ψ_j>`` for each draw, ``[B]``.
+
+        :param missing: sums over further sequences, whose signs join in; the diagonal stays that of the data.
+        """
+        signed = self.signed if missing is None else (self + missing).signed
+        return off_diagonal_rest(signed.square().sum(0), self.norms)
+
+    def witness(self, features: FeatureMatrix) -> Witness:
+        """The witness of all sequences without the one that it is asked of, for sequences with these features."""
+        return Witness(self.total_in(features), features)
+
+    def total_in(self, features: FeatureMatrix) -> Tensor:
+        """:attr:`total` in the columns of some features, ``[D']``."""
+        if self.codes is None:
+            return self.total if features.codes is None else self.total[features.codes]
+        columns = features.values.shape[1]
+        codes = torch.arange(columns) if features.codes is None else features.codes
+        place = torch.searchsorted(self.codes, codes).clamp_(max=max(0, len(self.codes) - 1))
+        if not len(self.codes):
+            return self.total.new_zeros(columns)
+        return self.total[place] * (self.codes[place] == codes)
+
+
+def _columns(left: SteinSums, right: SteinSums) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The codes of both, and the places of each one's columns among them; ``None`` where places do not change."""
+    if left.codes is None and right.codes is None:
+        return None, None, None
+    if left.codes is None or right.codes is None:  # one of them has a column for every code
+        return None, left.codes, right.codes
+    if left.codes.equal(right.codes):
+        return left.codes, None, None
+    codes = torch.cat([left.codes, right.codes]).unique()
+    return codes, torch.searchsorted(codes, left.codes), torch.searchsorted(codes, right.codes)
+
+
+def _placed(values: Tensor, place: Tensor | None, size: int) -> Tensor:
+    """Values of columns, ``[D, ...]``, at the places of these among ``size``."""
+    if place is None:
+        return values
+    return values.new_zeros(size, *values.shape[1:]).index_copy_(0, place, values)
