@@ -79,6 +79,7 @@ def made_up_check(
     attribution = random.normal(size=(len(views), num_sequences, longest + 1)) / num_sequences
     attribution[:, np.arange(longest + 1) > lengths[kept, None]] = np.nan
     contribution = np.nansum(attribution, -1)
+    order = np.argsort(-contribution, axis=1, kind="stable")
     features = random.normal(size=(len(views), num_sequences, 3))
     view = {"view": np.array(views, dtype=object)}
     ksd = xr.Dataset(
@@ -92,9 +93,10 @@ def made_up_check(
             "foreign_share": ("view", np.linspace(0.0, 0.2, len(views))),
             "foreign_share_overall": ((), 0.0),
             "contribution": (("view", "sequence"), contribution),
-            "attribution": (("view", "sequence", "position"), attribution),
+            "shown_sequence": (("view", "shown"), kept[order]),
+            "attribution": (("view", "shown", "position"), np.take_along_axis(attribution, order[..., None], 1)),
         },
-        coords={**view, "sequence": kept, "position": np.arange(longest + 1)},
+        coords={**view, "sequence": kept, "shown": np.arange(num_sequences), "position": np.arange(longest + 1)},
         attrs={"kind": "parametric", "num_bootstrap": draws, "level": 0.05, "seed": 0},
     )
     if tolerance is not None:
@@ -288,7 +290,18 @@ def only(check: xr.DataTree, *views: str) -> xr.DataTree:
 
 def misfit(check: xr.DataTree) -> xr.DataTree:
     """The statistics of a check that finds something: they are positive, and a few sequences make them up."""
-    attribution = check["ksd"]["attribution"].values ** 2
-    contribution = np.nansum(attribution, -1)
-    parts = {"attribution": attribution, "contribution": contribution, "statistic": contribution.sum(1)}
-    return changed(check, "ksd", **parts)
+    ksd = check["ksd"]
+    attribution = ksd["attribution"].values ** 2
+    share = np.nansum(attribution, -1)
+    rows = np.searchsorted(ksd["sequence"].values, ksd["shown_sequence"].values)
+    contribution = np.empty_like(share)
+    np.put_along_axis(contribution, rows, share, 1)
+    order = np.argsort(-share, axis=1, kind="stable")
+    return changed(
+        check,
+        "ksd",
+        attribution=np.take_along_axis(attribution, order[..., None], 1),
+        shown_sequence=np.take_along_axis(ksd["shown_sequence"].values, order, 1),
+        contribution=contribution,
+        statistic=share.sum(1),
+    )

@@ -124,6 +124,7 @@ from pyro_ksd.results import common_groups, predictive_datatree, to_datatree
 from pyro_ksd.sequences.covariates import Covariates
 from pyro_ksd.stein import (
     HeatBathOperator,
+    Signs,
     TailBlockOperator,
     ZanellaOperator,
     as_balancing,
@@ -135,7 +136,7 @@ from pyro_ksd.stein import (
 )
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.mixing import effective_sample_size, split_rhat
-from pyro_ksd.stein.weighting import weighted, weighted_edits
+from pyro_ksd.stein.weighting import weighted_edits
 
 PACKAGE = Path(pyro_ksd.__file__).parent
 WORDS = ["aabb", "bbccc", "caa", "abbc"]
@@ -226,8 +227,9 @@ FOUND = goodness()
 PLACES = localize(FOUND)
 SIZE = extent(FOUND, PLACES, DATA, None)
 PREDICTED = posterior_predictive(draws(), DATA, VIEWS)
-[SCORED] = FOUND.edits[VIEWS[0].operator.neighborhood].chunks()
-CHUNK = weighted(SCORED, VIEWS[0].operator)
+MATRICES = [FOUND.visits.whole(view)[0] for view in VIEWS]
+CHUNK = next(FOUND.visits.chunks(VIEWS[0].operator.neighborhood)).weighted(VIEWS[0].operator)
+SCORED = next(FOUND.visits.chunks(VIEWS[0].operator.neighborhood)).scored
 
 NUMBERS: list[Any] = [None, "3", 2.5, NAN, True, -1, [2], torch.tensor(2), int]
 """What is no number of things."""
@@ -805,14 +807,20 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     ),
     "localize": (
         with_defaults(localize, result=FOUND),
-        {"result": [None, CHECK, DATA, PREDICTED], "max_bytes": COUNTS, "progress": FLAGS},
+        {
+            "result": [None, CHECK, DATA, PREDICTED],
+            "attribution": FLAGS,
+            "max_bytes": COUNTS,
+            "progress": FLAGS,
+        },
     ),
     "edit_shares": (
-        with_defaults(edit_shares, chunk=CHUNK, view=VIEWS[0], matrix=FOUND.matrices[0]),
+        with_defaults(edit_shares, chunk=CHUNK, view=VIEWS[0], found=MATRICES[0], num_sequences=4),
         {
             "chunk": [None, DATA, zs()],
             "view": [None, "start", View],
-            "matrix": [None, torch.eye(4)],
+            "found": [None, torch.eye(4)],
+            "num_sequences": [*COUNTS, 1],
             "max_bytes": COUNTS,
         },
     ),
@@ -839,8 +847,8 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
             "replicated": [None, "ab", [1, 2], torch.rand(4), torch.rand(0)],
         },
     ),
-    "u_statistic": (u_statistic, {"matrix": [None, "ab", torch.eye(3), np.eye(3), [MATRIX], GramMatrix]}),
-    "v_statistic": (v_statistic, {"matrix": [None, "ab", torch.eye(3), np.eye(3), [MATRIX], GramMatrix]}),
+    "u_statistic": (u_statistic, {"found": [None, "ab", torch.eye(3), np.eye(3), [MATRIX], GramMatrix]}),
+    "v_statistic": (v_statistic, {"found": [None, "ab", torch.eye(3), np.eye(3), [MATRIX], GramMatrix]}),
     "weighted_u_statistics": (
         with_defaults(weighted_u_statistics, matrix=MATRIX, weights=torch.ones(2, 4).double()),
         {"matrix": [None, torch.eye(3)], "weights": [None, [1], torch.ones(4), torch.ones(2, 3).double(), META, "ab"]},
@@ -854,15 +862,12 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         {"num_draws": NUMBERS, "size": COUNTS, "generator": GENERATORS},
     ),
     "wild_bootstrap": (
-        with_defaults(wild_bootstrap, matrices=FOUND.matrices, views=VIEWS, num_draws=3, generator=GENERATOR),
-        {
-            "matrices": [None, [], 3, [None], [MATRIX]],
-            "views": VIEW_LISTS,
-            "num_draws": COUNTS,
-            "generator": [*GENERATORS, None],
-            "weights": [*FUNCTIONS, "rademacher"],
-            "progress": FLAGS,
-        },
+        with_defaults(wild_bootstrap, found=MATRICES, views=VIEWS, signs=Signs(0, 3)),
+        {"found": [None, [], 3, [None], [MATRIX]], "views": VIEW_LISTS, "signs": [None, 3, torch.ones(3, 4), Signs]},
+    ),
+    "Signs": (
+        with_defaults(Signs, seed=0, num_draws=3),
+        {"seed": SEEDS, "num_draws": NUMBERS, "first_draw": NUMBERS},
     ),
     "parametric_bootstrap": (
         with_defaults(parametric_bootstrap, model=WALK, size=4, views=VIEWS, num_draws=3, generator=GENERATOR),
@@ -906,8 +911,8 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         relative_fit,
         {
             "sums": [
-                None, 3, [], [None], RowSums.of(FOUND.matrices), FOUND.matrices,
-                [RowSums.of([MATRIX]), RowSums.of(FOUND.matrices)],
+                None, 3, [], [None], RowSums.of(MATRICES), MATRICES,
+                [RowSums.of([MATRIX]), RowSums.of(MATRICES)],
             ],
         },
     ),

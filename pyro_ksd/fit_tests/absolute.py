@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Literal
 
@@ -19,7 +19,13 @@ from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.informative import informative_views, recurring_views
 from pyro_ksd.fit_tests.lookahead import missing_rows
-from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, refitted_bootstrap, wild_bootstrap
+from pyro_ksd.fit_tests.null_draws import (
+    NullDraws,
+    parametric_bootstrap,
+    refitted_bootstrap,
+    signed_draws,
+    wild_bootstrap,
+)
 from pyro_ksd.fit_tests.statistics import check_sample_size, p_value, u_statistic
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
@@ -27,7 +33,7 @@ from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.signs import Signs
-from pyro_ksd.stein.summation import SteinState, draws_at_once, sum_views
+from pyro_ksd.stein.summation import SteinState, Summed, sum_views
 from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View, check_views
 from pyro_ksd.stein.visits import Visits
@@ -126,8 +132,7 @@ def goodness_of_fit(
     started = perf_counter()
     visits = Visits(model, sequences, views)
     signs = Signs(seed, num_bootstrap if kind == "wild" else 0)
-    at_once = draws_at_once(visits, signs.num_draws)
-    found = sum_views(visits, signs.part(0, at_once), max_bytes, progress=progress)
+    found = sum_views(visits, signs, max_bytes, progress=progress)
     kept = informative_views(views, found.rates, len(sequences))
     views = [views[index] for index in kept]
     visits = visits.seen_by(views)
@@ -149,7 +154,8 @@ def goodness_of_fit(
             }
         )
     if kind == "wild":
-        null = _wild_draws(visits, states, observed, signs, at_once, generator, max_bytes, progress)
+        first = replace(found, states=[states])
+        null = _wild_draws(visits, first, observed, signs, generator, max_bytes, progress)
         states = [own.without_signs() if isinstance(own, SteinSums) else own for own in states]
     else:
         options: dict[str, Any] = {
@@ -183,32 +189,21 @@ def goodness_of_fit(
 
 def _wild_draws(
     visits: Visits,
-    states: Sequence[SteinState],
+    found: Summed,
     observed: Tensor,
     signs: Signs,
-    at_once: int,
     generator: torch.Generator,
     max_bytes: int,
     progress: bool,
 ) -> NullDraws:
-    """The null draws of the wild bootstrap; the data are visited once more for every ``at_once`` draws but the first.
-
-    :param states: with the sums of the first draws.
-    """
-    part = signs.part(0, at_once)
-    null = wild_bootstrap(states, visits.views, part)
+    """The null draws of the wild bootstrap, with a look at what the data lack where the first draws show a misfit."""
+    null = wild_bootstrap(found.states[0], visits.views, found.signs or signs)
+    small = (p_value(observed, null.statistic) <= _DOUBTFUL).tolist()
     missing = [
-        missing_rows(visits, view, own.norms, generator) if p <= _DOUBTFUL and isinstance(own, SteinSums) else None
-        for view, own, p in zip(visits.views, states, p_value(observed, null.statistic).tolist(), strict=True)
+        missing_rows(visits, view, own.norms, generator) if is_small and isinstance(own, SteinSums) else None
+        for view, own, is_small in zip(visits.views, found.states[0], small, strict=True)
     ]
-    if any(rows is not None for rows in missing):
-        null = wild_bootstrap(states, visits.views, part, missing=missing)
-    draws = [null]
-    for begin in range(at_once, signs.num_draws, at_once):
-        part = signs.part(begin, min(at_once, signs.num_draws - begin))
-        [again] = sum_views(visits, part, max_bytes, progress=progress).states
-        draws.append(wild_bootstrap(again, visits.views, part, missing=missing))
-    return NullDraws.cat(draws)
+    return signed_draws(visits, signs, found, missing=missing, max_bytes=max_bytes, progress=progress)
 
 
 def _kind(model: SequenceModel, sequences: Sequences, views: Sequence[View], bootstrap: str, refitted: bool) -> Kind:

@@ -50,7 +50,7 @@ def scores(sums: SteinSums) -> tuple[Tensor, Tensor]:
 
 
 def _spread(total: Tensor, squares: Tensor, gains: Tensor, squared_losses: Tensor) -> Tensor:
-    """``√v`` of groups of sequences, ``[G, D]``, from their sums, ``[G, D]``, and the squares of all losses, ``[G]``."""
+    """``√v`` of groups of sequences, ``[G, D]``, from their sums, ``[G, D]``, and all squared losses, ``[G]``."""
     losses = (gains - total).sum(1).clamp_(min=torch.finfo(total.dtype).tiny)
     typical = (squared_losses / losses)[:, None]
     return torch.maximum(squares, (gains + typical) * typical).sqrt_()

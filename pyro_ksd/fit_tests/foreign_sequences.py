@@ -62,7 +62,7 @@ def foreign_share(pushes: Sequence[Pushes | None], extreme: Tensor, level: float
     >>> psi[:100, 1] += 6.0  # 10 % are not the model's
     >>> extreme = torch.linspace(0.0, 3.0, 999).double()[:, None]
     >>> features = FeatureMatrix(psi)
-    >>> pushes = Pushes.none(SteinSums.of(features, torch.zeros(0, 1000).double())).plus(features)
+    >>> pushes = Pushes.none(SteinSums.of(features)).plus(features)
     >>> foreign_share([pushes], extreme).share_overall
     0.06
     """
@@ -103,7 +103,7 @@ def tolerance_p_value(pushes: Sequence[Pushes | None], extreme: Tensor, toleranc
     >>> psi[:100, 1] += 6.0  # 10 % are not the model's
     >>> extreme = torch.linspace(0.0, 3.0, 999).double()[:, None]
     >>> features = FeatureMatrix(psi)
-    >>> pushes = Pushes.none(SteinSums.of(features, torch.zeros(0, 1000).double())).plus(features)
+    >>> pushes = Pushes.none(SteinSums.of(features)).plus(features)
     >>> [round(tolerance_p_value([pushes], extreme, share)[1].item(), 3) for share in (0.0, 0.05, 0.1)]
     [0.001, 0.001, 1.0]
     """

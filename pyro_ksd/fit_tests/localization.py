@@ -41,7 +41,7 @@ MOST_EDITS = 100
 MOST_FEATURES = 1000
 """How many features of a view are reported, those with the largest share."""
 MOST_SHOWN = 1000
-"""Of how many sequences of a view the positions are reported, unless all are asked for: those with the largest share."""
+"""Of how many sequences of a view the positions are reported, those with the largest share, unless all are wanted."""
 
 _PARTS = 16  # chunks whose finds are kept apart before the largest of them are chosen
 
@@ -196,13 +196,9 @@ def localize_views(
             own = [places for places in views if places.view.operator.neighborhood is around]
             for chunk in visits.chunks(around):
                 for places in own:
-                    if places.view.kernel.has_features:
-                        places.add(chunk)
+                    places.add(chunk)
                 bar.update(chunk.count)
-            for places in own:
-                if not places.view.kernel.has_features:
-                    places.add_all(visits.all_edits(places.view.operator), max_bytes)
-    return [places.found() for places in views]
+    return [places.found(max_bytes) for places in views]
 
 
 def edit_shares(
@@ -252,6 +248,7 @@ class _Places:
         self._extreme = extreme
         self._sequences = sequences
         self._most_shown = most_shown
+        self._waiting: list[WeightedEdits] = []
         self._contributions: list[Tensor] = []
         self._shown: list[TopSequences] = []
         self._edits: list[TopEdits] = []
@@ -260,22 +257,18 @@ class _Places:
             self._pushes = Pushes.none(state, float(extreme.min()))
 
     def add(self, chunk: Chunk) -> None:
-        """Adds the sequences of the next chunk, for a kernel with features."""
-        found: SteinMatrix | Witness
-        if isinstance(self._state, SteinSums):
-            [features] = chunk.features(self.view)
-            found = self._state.witness(features)
+        """Adds the sequences of the next chunk; for a kernel without features, they wait for all others."""
+        edits = chunk.weighted(self.view.operator)
+        if isinstance(self._state, SteinSums) and (features := chunk.features(self.view)[0].features) is not None:
+            self._add(edits, self._state.witness(features))
             if self._pushes is not None:
                 self._pushes = self._pushes.plus(features)
+        elif self.view.kernel.has_features and isinstance(self._state, SteinMatrix):
+            self._add(edits, self._state)
         else:
-            found = self._state
-        self._add(chunk.weighted(self.view.operator), found, PAIR_BYTES)
+            self._waiting.append(edits)
 
-    def add_all(self, edits: WeightedEdits, max_bytes: int) -> None:
-        """Adds all sequences at once, for a kernel without features."""
-        self._add(edits, self._state, max_bytes)
-
-    def _add(self, edits: WeightedEdits, found: SteinMatrix | Witness, max_bytes: int) -> None:
+    def _add(self, edits: WeightedEdits, found: SteinMatrix | Witness, max_bytes: int = PAIR_BYTES) -> None:
         shares = edit_shares(edits, self.view, found, len(self._sequences), max_bytes)
         contribution = edits.edits.sum_by_owner(shares)
         self._contributions.append(contribution)
@@ -285,8 +278,10 @@ class _Places:
             self._shown = [TopSequences.cat(self._shown, self._most_shown)]
             self._edits = [TopEdits.cat(self._edits)]
 
-    def found(self) -> Localization:
+    def found(self, max_bytes: int) -> Localization:
         """What was found, after all sequences were added."""
+        if self._waiting and isinstance(self._state, SteinMatrix):
+            self._add(WeightedEdits.cat(self._waiting, self._sequences), self._state, max_bytes)
         return Localization(
             contribution=torch.cat(self._contributions),
             shown=TopSequences.cat(self._shown, self._most_shown),

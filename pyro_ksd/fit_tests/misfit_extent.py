@@ -18,10 +18,9 @@ from pyro_ksd.fit_tests.factor_tolerance import ToleratedFactors, tolerated_fact
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
 from pyro_ksd.fit_tests.foreign_sequences import ForeignShare, foreign_share, num_foreign, tolerance_p_value
 from pyro_ksd.fit_tests.localization import Localization
-from pyro_ksd.fit_tests.null_draws import wild_bootstrap
+from pyro_ksd.fit_tests.null_draws import signed_draws
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.signs import Signs
-from pyro_ksd.stein.summation import sum_views
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +133,6 @@ def _tolerated(
         each, overall = tolerance_p_value(pushes, result.null.extreme, min(others, 1 - 1 / size))
     wild = result.null
     if result.kind != "wild":  # far from the model its own draws vary otherwise than the data
-        signs = Signs(seed, len(wild.statistic))
-        wild = wild_bootstrap(sum_views(result.visits, signs).states[0], result.views, signs)
+        wild = signed_draws(result.visits, Signs(seed, len(wild.statistic)))
     close = closeness(result.states, wild.statistic, level)
     return Tolerated(tolerance, each, float(overall), close, tolerated_factors(result, sequences, level))

@@ -28,9 +28,10 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.signs import Signs
-from pyro_ksd.stein.summation import SteinState
+from pyro_ksd.stein.summation import SteinState, Summed, sum_views
 from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View, check_views
+from pyro_ksd.stein.visits import Visits
 
 _MISSING = 2**40  # far beyond any row of the data: the first of the rows that they lack
 _DISTINCT = 10  # sequences of a data set, all of which hardly come again in the same order by chance
@@ -125,6 +126,39 @@ def wild_bootstrap(
     ]
     extreme = [_signed_extremes(*pair, signs.num_draws) for pair in zip(views, states, strict=True)]
     return NullDraws(torch.stack(statistic, 1), torch.stack(extreme, 1))
+
+
+def signed_draws(
+    visits: Visits,
+    signs: Signs,
+    first: Summed | None = None,
+    *,
+    missing: Sequence[FeatureMatrix | None] | None = None,
+    max_bytes: int = PAIR_BYTES,
+    progress: bool = False,
+) -> NullDraws:
+    """All draws of :func:`wild_bootstrap` for data of any size.
+
+    The data are visited again for draws whose sums do not fit into memory together with those before them.
+
+    :param first: the sums of the first draws, if they are known already.
+    :param missing: as for :func:`wild_bootstrap`.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein import default_views
+    >>> visits = Visits(random_walk(3), Sequences.of(["aabb", "bbccc", "caa", "abbc"]), default_views())
+    >>> signed_draws(visits, Signs(seed=0, num_draws=50)).statistic.shape
+    torch.Size([50, 10])
+    """
+    draws: list[NullDraws] = []
+    done = 0
+    while done < signs.num_draws:
+        rest = signs.part(done, signs.num_draws - done)
+        found = first if first is not None and not draws else sum_views(visits, rest, max_bytes, progress=progress)
+        formed = found.signs or rest
+        draws.append(wild_bootstrap(found.states[0], visits.views, formed, missing=missing))
+        done += formed.num_draws
+    return NullDraws.cat(draws)
 
 
 def _summed(found: SteinState, signs: Signs) -> SteinState:

@@ -121,7 +121,7 @@ class Pushes:
         :param critical: ``[C']``, values of :math:`c` of at least 0.
 
         >>> psi = FeatureMatrix(torch.tensor([[5.0, 1.0], [4.0, -1.0], [3.0, 1.0], [-1.0, -1.0]]).double())
-        >>> sums = SteinSums.of(psi, torch.zeros(0, 4).double())
+        >>> sums = SteinSums.of(psi)
         >>> pushes = Pushes.none(sums).plus(psi)
         >>> pushes.fewest(torch.tensor([1.0, 0.5]))  # 11 exceeds √51 by 3.9, √51 / 2 by 7.4
         tensor([[1],
@@ -141,7 +141,7 @@ class Pushes:
         r"""The largest :math:`z_u(m)` of all features after the removal of ``num_removed`` sequences, at least 0.
 
         >>> psi = FeatureMatrix(torch.tensor([[5.0, 1.0], [4.0, -1.0], [3.0, 1.0], [-1.0, -1.0]]).double())
-        >>> sums = SteinSums.of(psi, torch.zeros(0, 4).double())
+        >>> sums = SteinSums.of(psi)
         >>> Pushes.none(sums).plus(psi).score_after(1)  # (11 - 5) / √51
         tensor(0.8402, dtype=torch.float64)
         """

@@ -28,9 +28,9 @@ def u_statistic(found: SteinState) -> Tensor:
     >>> u_statistic(GramMatrix(torch.tensor([[4.0, 1.0], [1.0, 2.0]]))).item()
     1.0
     """
+    _check_state(found)
     if isinstance(found, SteinSums):
         return _u_statistics(found.off_diagonal_sum(), len(found))
-    _check_matrix(found)
     return weighted_u_statistics(found, _ones(found))[0]
 
 
@@ -41,6 +41,7 @@ def v_statistic(found: SteinState) -> Tensor:
     >>> v_statistic(GramMatrix(torch.tensor([[4.0, 1.0], [1.0, 2.0]]))).item()
     2.0
     """
+    _check_state(found)
     n = len(found)
     return ((n - 1) * u_statistic(found) + diagonal_sums(found)[0] / n) / n
 
@@ -53,7 +54,7 @@ def diagonal_sums(found: SteinState) -> tuple[Tensor, Tensor]:
 
 
 def signed_u_statistics(found: SteinState, signs: Signs, missing: SteinSums | None = None) -> Tensor:
-    r"""The statistic with random signs, :math:`\frac{1}{n(n-1)} \sum_{i \ne j} \varepsilon_i \varepsilon_j H_{ij}`, ``[B]``.
+    r""":math:`\frac{1}{n(n-1)} \sum_{i \ne j} \varepsilon_i \varepsilon_j H_{ij}` with random signs, ``[B]``.
 
     :param signs: those with which the sums were formed.
     :param missing: see :meth:`~pyro_ksd.stein.sums.SteinSums.signed_sums`.
@@ -99,7 +100,7 @@ def check_states(name: str, found: object) -> None:
     """Checks that an argument is a list of what is known of the views, one of each."""
     check_instance(name, found, Sequence, "a list of Stein kernel matrices or their sums, one for each view")
     for own in found:  # type: ignore[attr-defined]  # it is a sequence
-        check_instance(name, own, (SteinMatrix, SteinSums), "Stein kernel matrices, made by stein_matrices(...)")
+        _check_state(own, name)
 
 
 def check_sample_size(n: int) -> None:
@@ -121,6 +122,11 @@ def p_value(observed: Tensor, null: Tensor) -> Tensor:
     check_tensor("null", null, "B", *observed.shape)
     tolerance = TIE_TOLERANCE * torch.maximum(observed.abs(), null.abs().amax(0))
     return (1 + (null >= observed - tolerance).sum(0)).double() / (len(null) + 1)
+
+
+def _check_state(found: object, name: str = "found") -> None:
+    expected = "a Stein kernel matrix, such as stein_matrices(...)[0], or the sums of its features"
+    check_instance(name, found, (SteinMatrix, SteinSums), expected)
 
 
 def _check_matrix(matrix: object) -> None:

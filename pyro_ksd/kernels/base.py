@@ -121,7 +121,7 @@ class Kernel(ABC, Generic[Matrix]):
         """
 
     @abstractmethod
-    def edit_products(self, chunk: WeightedEdits, matrix: Matrix | Witness, max_bytes: int = PAIR_BYTES) -> Tensor:
+    def edit_products(self, chunk: WeightedEdits, matrix: Matrix, max_bytes: int = PAIR_BYTES) -> Tensor:
         r"""How far each edit moves its sequence along the witness of all other sequences.
 
         For an edit :math:`y` of :math:`x_i` this is :math:`f_{-i}(y) - f_{-i}(x_i)` with
@@ -277,8 +277,9 @@ class FeatureKernel(Kernel[FeatureMatrix]):
     def edit_products(
         self, chunk: WeightedEdits, matrix: FeatureMatrix | Witness, max_bytes: int = PAIR_BYTES
     ) -> Tensor:
-        is_whole = isinstance(matrix, FeatureMatrix)
-        witness = Witness.of(matrix, chunk.begin, len(chunk.sequences)) if is_whole else matrix
+        witness = matrix
+        if isinstance(witness, FeatureMatrix):
+            witness = Witness.of(witness, chunk.begin, len(chunk.sequences))
         return chunk.whole(self.steps_along(chunk.used(), witness))
 
 
@@ -354,4 +355,5 @@ class ScaledKernel(Kernel[Matrix]):
         return [matrix.scaled(self.factor) for matrix in found]
 
     def edit_products(self, chunk: WeightedEdits, matrix: Matrix | Witness, max_bytes: int = PAIR_BYTES) -> Tensor:
-        return self.factor * self.kernel.edit_products(chunk, matrix.scaled(1 / self.factor), max_bytes)
+        inner: Any = matrix.scaled(1 / self.factor)
+        return self.factor * self.kernel.edit_products(chunk, inner, max_bytes)

@@ -300,9 +300,7 @@ def _add_places(
     attribution = np.stack([as_numpy(one.attribution) for one in shown])
     groups["ksd"] = (
         groups["ksd"]
-        .assign_coords(
-            sequence=kept, shown=np.arange(attribution.shape[1]), position=np.arange(attribution.shape[-1])
-        )
+        .assign_coords(sequence=kept, shown=np.arange(attribution.shape[1]), position=np.arange(attribution.shape[-1]))
         .assign(
             feature_kind=("view", as_strings([view.kernel.feature_kind for view in views])),
             weight=("view", np.array([view.weight for view in views])),

@@ -5,12 +5,14 @@ from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.balancing import as_balancing, barker, metropolis, mpf, tempered
 from pyro_ksd.stein.length_features import length_kernel
 from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.views import View, default_views, further_views
 from pyro_ksd.stein.zanella_sampler import ZanellaSamples, zanella_sample
 
 __all__ = [
     "HeatBathOperator",
     "Operator",
+    "Signs",
     "TailBlockOperator",
     "View",
     "ZanellaOperator",

@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from pyro_ksd.common.chunk_sizes import KEPT_BYTES, PAIR_BYTES
+from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
@@ -19,8 +17,9 @@ from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import Operator
+from pyro_ksd.stein.summation import sum_views
 from pyro_ksd.stein.views import View, check_views
-from pyro_ksd.stein.visits import Visits, rates_of
+from pyro_ksd.stein.visits import Visits
 
 _FEW = 5.0  # jumps of all sequences together, and of one on average
 _RARE = 0.05
@@ -44,6 +43,7 @@ def allows_few_jumps(rates: Tensor, num_sequences: int) -> bool:
 
     :param rates: the sums of all weights under ``K`` models, ``[K]``; the largest counts.
 
+    >>> import torch
     >>> allows_few_jumps(torch.tensor([0.2]), 20), allows_few_jumps(torch.tensor([7.0]), 1000)
     (True, False)
     """
@@ -95,22 +95,6 @@ def assemble(
     check_sequences("sequences", sequences)
     check_views(views)
     check_number("max_bytes", max_bytes, least=1)
-    once = all(view.kernel.has_features for view in views)
-    visits = Visits(required_model(model), sequences, views, kept_bytes=0 if once else KEPT_BYTES)
-    matrices: dict[View, SteinMatrix] = {}
-    rates: dict[Operator, Tensor] = {}
-    total = len(visits.neighborhoods) * len(sequences)
-    with progress_bar(total=total, desc="Stein features", unit="step", show=progress) as bar:
-        for around in visits.neighborhoods:
-            own = visits.views_of(around)
-            operators = list(dict.fromkeys(view.operator for view in own))
-            parts: dict[View, list[SteinMatrix]] = {view: [] for view in own if view.kernel.has_features}
-            for chunk in visits.chunks(around):
-                for operator, rate in rates_of(chunk, operators).items():
-                    rates[operator] = rates[operator] + rate if operator in rates else rate
-                for view, matrix in parts.items():
-                    matrix += chunk.features(view)
-                bar.update(chunk.count)
-            matrices |= {view: type(found[0]).cat(found) for view, found in parts.items()}
-            matrices |= {view: visits.whole(view, max_bytes)[0] for view in own if view not in parts}
-    return Assembly([matrices[view] for view in views], {operator: rates[operator] for operator in visits.operators})
+    visits = Visits(required_model(model), sequences, views, kept_bytes=0)
+    found = sum_views(visits, None, max_bytes, progress=progress)
+    return Assembly([own for own in found.states[0] if isinstance(own, SteinMatrix)], found.rates)

@@ -62,7 +62,7 @@ class Signs:
 
     def _bits(self, block: int, begin: int, count: int) -> np.ndarray:
         """Bits of one block of draws, uint8 ``[count, 256]``."""
-        key = np.array([int(self.seed) % 2**64, block], dtype=np.uint64)
+        key = np.array([as_seed(self.seed), block], dtype=np.uint64)
         counter = np.array([begin, 0, 0, 0], dtype=np.uint64)
         words = np.random.Philox(key=key, counter=counter).random_raw(4 * count).astype("<u8")
         return np.unpackbits(words.view(np.uint8).reshape(count, _TOGETHER // 8), axis=1, bitorder="little")

@@ -6,16 +6,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, SIGNED_ENTRIES, SUMMED_ENTRIES
 from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.edits.weighted_edits import WeightedEdits, edit_bounds
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View
-from pyro_ksd.stein.visits import Chunk, Visits, rates_of
+from pyro_ksd.stein.visits import Chunk, Visits
 
 _MORE_COLUMNS = 4  # all sequences together may have so many times more sparse features than those of the first chunk
 
@@ -30,16 +32,19 @@ class Summed:
     :ivar states: ``K`` times one for each view.
     :ivar rates: for each operator of the views, the sums of all weights, double ``[K]``: how many jumps from all
         sequences are to be expected in a unit of time.
+    :ivar signs: those of the sums with random signs; ``None`` if there are no sums.
     """
 
     states: list[list[SteinState]]
     rates: Mapping[Operator, Tensor]
+    signs: Signs | None
 
 
-def sum_views(visits: Visits, signs: Signs, max_bytes: int = PAIR_BYTES, *, progress: bool = False) -> Summed:
+def sum_views(visits: Visits, signs: Signs | None, max_bytes: int = PAIR_BYTES, *, progress: bool = False) -> Summed:
     """The sums of each view over all sequences. Every chunk is visited once for each neighborhood.
 
-    :param signs: those of the sums with random signs.
+    :param signs: those of the sums with random signs, of which the first draws are taken that fit into memory; ``None``
+        to keep the features of all sequences, unsummed.
     :param max_bytes: for kernels without features, see :meth:`pyro_ksd.kernels.Kernel.stein`.
 
     >>> from pyro_ksd import Sequences
@@ -53,52 +58,47 @@ def sum_views(visits: Visits, signs: Signs, max_bytes: int = PAIR_BYTES, *, prog
     states: dict[View, list[SteinState]] = {}
     rates: dict[Operator, Tensor] = {}
     total = len(visits.neighborhoods) * len(visits.sequences)
+    edits = {around: int(edit_bounds(around, visits.sequences).sum()) for around in visits.neighborhoods}
+    largest_first = sorted(edits, key=lambda around: -edits[around])
     with progress_bar(total=total, desc="Stein features", unit="step", show=progress) as bar:
-        for around in visits.neighborhoods:
+        bar.set_postfix_str(f"up to {sum(edits.values()):,} edits")
+        for around in largest_first:
             views = visits.views_of(around)
-            operators = list(dict.fromkeys(view.operator for view in views))
-            waiting = _Waiting([view for view in views if view.kernel.has_features], signs)
+            by_pairs = [view for view in views if not view.kernel.has_features]
+            by_features = [view for view in views if view.kernel.has_features]
+            waiting = _Waiting(by_features, signs, as_fits=around is largest_first[0])
+            edits_of: dict[View, list[WeightedEdits]] = {view: [] for view in by_pairs}
             for chunk in visits.chunks(around):
-                for operator, rate in rates_of(chunk, operators).items():
+                for operator in dict.fromkeys(view.operator for view in views):
+                    rate = torch.atleast_2d(chunk.weighted(operator).weights).sum(1)
                     rates[operator] = rates[operator] + rate if operator in rates else rate
                 waiting.add(chunk)
+                for view, own in edits_of.items():
+                    own.append(chunk.weighted(view.operator))
                 bar.update(chunk.count)
             states |= waiting.states()
-            states |= {view: visits.whole(view, max_bytes) for view in views if not view.kernel.has_features}
+            signs = waiting.signs
+            for view, own in edits_of.items():
+                states[view] = list(view.kernel.stein_each(WeightedEdits.cat(own, visits.sequences), max_bytes))
     each = zip(*(states[view] for view in visits.views), strict=True)
-    return Summed([list(of_model) for of_model in each], {operator: rates[operator] for operator in visits.operators})
-
-
-def draws_at_once(visits: Visits, num_draws: int) -> int:
-    """For how many draws of signs the sums are formed in one visit, such that they fit into memory; at least 1.
-
-    >>> from pyro_ksd import Sequences
-    >>> from pyro_ksd.examples import random_walk
-    >>> from pyro_ksd.stein import default_views
-    >>> draws_at_once(Visits(random_walk(3), Sequences.of(["ab", "bca"]), default_views()), 500)
-    500
-    """
-    columns = 0
-    for view in visits.views:
-        around = view.operator.neighborhood
-        if view.kernel.has_features and len(visits.sequences):
-            matrix = next(visits.chunks(around, [0])).features(view)[0]
-            if isinstance(matrix, FeatureMatrix):
-                further = min(_MORE_COLUMNS, len(visits.rows(around))) if matrix.values.is_sparse else 1
-                columns += further * matrix.values.shape[1]
-    return max(1, min(num_draws, SIGNED_ENTRIES // max(1, columns)))
+    ordered = {operator: rates[operator] for operator in visits.operators}
+    return Summed([list(of_model) for of_model in each], ordered, signs)
 
 
 class _Waiting:
     """Features of some views under ``K`` models that wait to be summed, and the sums until now.
 
     Many sequences are summed at once, since the sums with signs may be far larger than the features of a few. What
-    comes from a sum of kernels, which is no single matrix of features, waits until the end.
+    comes from a sum of kernels, which is no single matrix of features, waits until the end, as do all features if there
+    are no signs.
+
+    :param as_fits: whether to take only as many of the draws of signs as fit into memory.
     """
 
-    def __init__(self, views: Sequence[View], signs: Signs) -> None:
+    def __init__(self, views: Sequence[View], signs: Signs | None, as_fits: bool) -> None:
+        self.signs = signs
+        self._as_fits = as_fits
         self._views = views
-        self._signs = signs
         self._begin = 0
         self._count = 0
         self._entries = 0
@@ -112,17 +112,20 @@ class _Waiting:
             self._features[view].append(found)
             self._entries += sum(matrix.num_entries for matrix in found if isinstance(matrix, FeatureMatrix))
         self._count += chunk.count
-        if self._entries > SUMMED_ENTRIES:
-            self._sum_up()
+        if self.signs is not None and self._entries > SUMMED_ENTRIES:
+            self._sum_up(self.signs)
 
     def states(self) -> dict[View, list[SteinState]]:
         """The sums of all that was added, or the whole matrices of sums of kernels; for each view, one a model."""
-        self._sum_up()
+        if self.signs is not None:
+            self._sum_up(self.signs)
         whole = {view: _whole(parts) for view, parts in self._features.items() if parts}
-        return {view: list(whole.get(view) or self._sums[view]) for view in self._views}
+        return {view: whole[view] if view in whole else list(self._sums[view]) for view in self._views}
 
-    def _sum_up(self) -> None:
-        signs = self._signs.of_rows(self._begin, self._count)
+    def _sum_up(self, all_signs: Signs) -> None:
+        if self._as_fits and not self._sums:
+            self.signs = all_signs = all_signs.part(0, self._fitting(all_signs.num_draws))
+        signs = all_signs.of_rows(self._begin, self._count)
         for view, parts in self._features.items():
             if not parts or not isinstance(parts[0][0], FeatureMatrix):
                 continue
@@ -133,7 +136,16 @@ class _Waiting:
         self._begin += self._count
         self._count = self._entries = 0
 
+    def _fitting(self, num_draws: int) -> int:
+        """How many draws of signs fit into memory, at least 1 if there are any."""
+        columns = 0
+        for parts in self._features.values():
+            matrix = parts[0][0] if parts else None
+            if isinstance(matrix, FeatureMatrix):
+                columns += matrix.values.shape[1] * (_MORE_COLUMNS if matrix.values.is_sparse else 1)
+        return min(num_draws, max(1, SIGNED_ENTRIES // max(1, columns)))
 
-def _whole(parts: Sequence[Sequence[SteinMatrix]]) -> list[SteinMatrix]:
+
+def _whole(parts: Sequence[Sequence[SteinMatrix]]) -> list[SteinState]:
     """The matrices of all chunks together, one for each model."""
     return [type(own[0]).cat(own) for own in zip(*parts, strict=True)]

@@ -52,12 +52,13 @@ class SteinSums:
     signed: Tensor
 
     @staticmethod
-    def of(features: FeatureMatrix, signs: Tensor) -> SteinSums:
+    def of(features: FeatureMatrix, signs: Tensor | None = None) -> SteinSums:
         """The sums of the features of some sequences.
 
-        :param signs: ``[B, N]``, those of these sequences.
+        :param signs: ``[B, N]``, those of these sequences; left out, there are no draws.
         """
         n = len(features)
+        signs = features.values.new_zeros(0, n).to_dense() if signs is None else signs
         norms = features.diagonal()
         whole = features.weighted_sum(torch.cat([signs.new_ones(1, n), signs]))
         values = features.values.values() if features.values.is_sparse else features.values

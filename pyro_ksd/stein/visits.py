@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
-import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import KEPT_BYTES, PAIR_BYTES
@@ -114,12 +113,8 @@ class Visits:
         if view.kernel.has_features:
             each = zip(*(chunk.features(view) for chunk in self.chunks(around)), strict=True)
             return [type(parts[0]).cat(parts) for parts in each]
-        return list(view.kernel.stein_each(self.all_edits(view.operator), max_bytes))
-
-    def all_edits(self, operator: Operator) -> WeightedEdits:
-        """All edits of an operator at once, with their weights."""
-        chunks = [chunk.weighted(operator) for chunk in self.chunks(operator.neighborhood)]
-        return WeightedEdits.cat(chunks, self.sequences)
+        edits = [chunk.weighted(view.operator) for chunk in self.chunks(around)]
+        return list(view.kernel.stein_each(WeightedEdits.cat(edits, self.sequences), max_bytes))
 
     def _answered(self, around: Neighborhood, index: int) -> ScoredEdits:
         """The edits of a chunk with the model's answers, from memory or anew."""
@@ -204,8 +199,3 @@ def _matrix_size(matrix: SteinMatrix) -> int:
     if not isinstance(matrix, FeatureMatrix):
         return 0
     return matrix.num_entries * (24 if matrix.values.is_sparse else 8)  # with two indices of 8 bytes
-
-
-def rates_of(chunk: Chunk, operators: Iterable[Operator]) -> dict[Operator, Tensor]:
-    """The sums of all weights of the operators in a chunk, double ``[K]``."""
-    return {operator: torch.atleast_2d(chunk.weighted(operator).weights).sum(1) for operator in operators}

@@ -92,7 +92,7 @@ def test_kernels_without_features_are_localized_too() -> None:
     views = [View("Hamming", ZanellaOperator(), HammingKernel())]
     check = ksd_check(walk(), DATA, views=views, num_bootstrap=20, progress=False)
     ksd = check["ksd"].to_dataset()
-    np.testing.assert_allclose(ksd["attribution"].sum(["sequence", "position"]), ksd["statistic"], rtol=1e-10)
+    np.testing.assert_allclose(ksd["attribution"].sum(["shown", "position"]), ksd["statistic"], rtol=1e-10)
     assert check["ksd_ngram"].sizes["ngram"] == 0
     assert np.isnan(check["ksd_null"]["extreme"]).all()
     assert "the model gets whole sequences wrong" in verdict(check)

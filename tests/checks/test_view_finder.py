@@ -66,10 +66,10 @@ class Unsampled(SequenceModel):
 def test_the_stein_feature_of_a_found_view_combines_those_of_the_views() -> None:
     view = find_view(WALK, drawn(HOLDING, 30), progress=False)
     data = drawn(HOLDING, 10, seed=1)
-    [own] = assemble(WALK, data, [view]).matrices[0]
+    [own] = assemble(WALK, data, [view]).matrices
     total = torch.zeros(10, dtype=torch.double)
     for part in kernel_of(view).parts:
-        [matrix] = assemble(WALK, data, [View("part", view.operator, part.kernel)]).matrices[0]
+        [matrix] = assemble(WALK, data, [View("part", view.operator, part.kernel)]).matrices
         assert isinstance(matrix, FeatureMatrix)
         codes = range(matrix.values.shape[1]) if matrix.codes is None else matrix.codes.tolist()
         known = weights_by_code(part)

@@ -3,35 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 import torch
-from example_models import Unsampled, walk, walks
+from example_models import walk, walks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neighbor_lists import around
-from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import (
     BeforeEnd,
-    CustomNeighborhood,
     DoubleSubstitutions,
     InsertionsDeletions,
     Neighborhood,
     Substitutions,
     zs,
 )
-from pyro_ksd.edits.splices import Edits
-from pyro_ksd.edits.weighted_edits import KeptEdits, WeightedEdits, chunk_rows, edit_bounds
-from pyro_ksd.kernels import ContiguousKernel, HammingKernel
+from pyro_ksd.edits.weighted_edits import WeightedEdits, chunk_rows, edit_bounds
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.assembly import Assembly, assemble
 from pyro_ksd.stein.operators import Operator, ZanellaOperator
-from pyro_ksd.stein.views import View
-from pyro_ksd.stein.weighting import weighted, weighted_edits
+from pyro_ksd.stein.weighting import weighted_edits
 
 BOUNDED: dict[str, Neighborhood] = {
     "substitutions": Substitutions(),
@@ -64,53 +57,6 @@ def first_pass(operator: Operator, sequences: Sequences) -> list[WeightedEdits]:
     """The edits of all chunks, weighted by a walk."""
     chunks = chunk_rows(operator.neighborhood, sequences)
     return [weighted_edits(walk(), operator, sequences[rows].narrowed(), rows.start) for rows in chunks]
-
-
-@dataclass(eq=False)
-class CountingModel(Unsampled):
-    """A walk that counts how often it is asked for ratios."""
-
-    asked: int = 0
-
-    def __post_init__(self) -> None:
-        super().__init__(walk())
-
-    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
-        self.asked += 1
-        return super().log_ratio(sequences, edits)
-
-
-@dataclass(frozen=True, eq=False)
-class CountingNeighborhood(Neighborhood):
-    """Substitutions, insertions and deletions, which note for how many sequences they are asked."""
-
-    costly: bool
-    asked: list[int] = field(default_factory=list)
-
-    @property
-    def kinds(self) -> frozenset[str]:
-        return zs().kinds
-
-    def edits(self, sequences: Sequences) -> Edits:
-        self.asked.append(len(sequences))
-        return zs().edits(sequences)
-
-    def edit_bound(self, width: int, alphabet_size: int) -> int:
-        return zs().edit_bound(width, alphabet_size)
-
-    @property
-    def is_costly(self) -> bool:
-        return self.costly
-
-
-def kept_edits(
-    model: CountingModel, neighborhood: Neighborhood, sequences: Sequences, *, pairwise: bool = False
-) -> tuple[Assembly, KeptEdits]:
-    operator = ZanellaOperator(neighborhood)
-    kernels = [ContiguousKernel(1), *([HammingKernel()] if pairwise else [])]
-    views = [View(str(index), operator, kernel) for index, kernel in enumerate(kernels)]  # type: ignore[arg-type]
-    found = assemble(model, sequences, views, keep=True)
-    return found, found.edits[neighborhood]
 
 
 @pytest.fixture
@@ -244,80 +190,3 @@ def test_all_chunks_as_one_have_all_log_ratios_or_none() -> None:
     assert whole.log_ratio.equal(torch.cat([chunk.log_ratio, other.log_ratio]))
     bare = WeightedEdits(2, other.sequences, other.edits, other.weights)
     assert WeightedEdits.cat([chunk, bare], data).log_ratio is None
-
-
-# ---------------------------------------------------------------------------------------------- kept edits
-
-
-def swaps(x: Sequence[Any]) -> list[tuple[Any, ...]]:
-    return [(*x[:i], x[i + 1], x[i], *x[i + 2 :]) for i in range(len(x) - 1)]
-
-
-@pytest.mark.usefixtures("small_chunks")
-@pytest.mark.parametrize("pairwise", [False, True], ids=["features", "pairs too"])
-@pytest.mark.parametrize(
-    "neighborhood",
-    [zs(), zs() | CustomNeighborhood(swaps), CountingNeighborhood(costly=True), BeforeEnd(zs())],
-    ids=["cheap", "custom", "costly", "before the end"],
-)
-def test_a_second_visit_finds_the_same_edits_and_weights(neighborhood: Neighborhood, pairwise: bool) -> None:
-    data = walks(16)
-    found, kept = kept_edits(CountingModel(), neighborhood, data, pairwise=pairwise)
-    operator = ZanellaOperator(neighborhood)
-    chunks = [weighted(scored, operator) for scored in kept.chunks()]
-    assert len(chunks) > 2
-    assert [chunk.begin for chunk in chunks] == [rows.start for rows in chunk_rows(neighborhood, data)]
-    assert sum(len(chunk.sequences) for chunk in chunks) == 16
-    assert all(chunk.sequences.width == int(chunk.sequences.lengths.max()) for chunk in chunks)
-    expected = weighted_edits(walk(), operator, data)
-    assert jumps(chunks) == jumps(weighted(scored, operator) for scored in kept.chunks())
-    assert jumps(chunks) == pytest.approx(jumps([expected]), rel=1e-12)
-    [rate] = found.rates.values()
-    assert float(rate) == pytest.approx(float(expected.weights.sum()), rel=1e-12)
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_costly_edits_are_kept_and_not_asked_for_again() -> None:
-    model, neighborhood, data = CountingModel(), CountingNeighborhood(costly=True), walks(16)
-    _, kept = kept_edits(model, neighborhood, data)
-    assert sum(neighborhood.asked) == 16
-    calls, asked = len(neighborhood.asked), model.asked
-    assert calls > 2
-    list(kept.chunks())
-    list(kept.chunks())
-    assert (len(neighborhood.asked), model.asked) == (calls, asked)
-    assert len(kept.edits) == len(kept.log_ratios) == calls
-
-
-@pytest.mark.usefixtures("small_chunks")
-@pytest.mark.parametrize("pairwise", [False, True], ids=["features", "pairs too"])
-def test_cheap_edits_are_found_again_without_the_model(pairwise: bool) -> None:
-    model, neighborhood, data = CountingModel(), CountingNeighborhood(costly=False), walks(16)
-    _, kept = kept_edits(model, neighborhood, data, pairwise=pairwise)
-    assert kept.edits == ()
-    calls, asked = len(neighborhood.asked), model.asked
-    assert calls == asked > 2
-    list(kept.chunks())
-    assert (len(neighborhood.asked), model.asked) == (2 * calls, asked)
-
-
-@pytest.mark.usefixtures("small_chunks")
-@pytest.mark.parametrize("costly", [False, True])
-def test_the_edits_under_one_of_several_models(costly: bool) -> None:
-    data, operator = walks(12), ZanellaOperator(CountingNeighborhood(costly))
-    chunks = first_pass(operator, data)
-    own = [chunk.log_ratio for chunk in chunks if chunk.log_ratio is not None]
-    assert len(own) == len(chunks) > 2
-    log_ratios = tuple(torch.stack([ratio, 2 * ratio, -ratio]) for ratio in own)
-    edits = tuple(chunk.edits for chunk in chunks) if costly else ()
-    kept = KeptEdits(operator.neighborhood, data, log_ratios, edits)
-    assert all(scored.log_ratio.shape == (3, len(scored.edits)) for scored in kept.chunks())
-    together = [weighted(scored, operator) for scored in kept.chunks()]
-    for model in range(3):
-        alone = [weighted(scored, operator) for scored in kept.under(model).chunks()]
-        for chunk, several, single in zip(chunks, together, alone, strict=True):
-            assert chunk.log_ratio is not None
-            assert single.weights.equal(several.weights[model])
-            assert single.weights.equal(((1, 2, -1)[model] * chunk.log_ratio).sigmoid())
-    assert jumps(weighted(scored, operator) for scored in kept.under(0).chunks()) == jumps(chunks)
-    assert kept.under(1).edits == edits

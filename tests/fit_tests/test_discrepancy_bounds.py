@@ -64,7 +64,7 @@ def test_a_view_in_which_nothing_changes_is_close() -> None:
 
 def test_wrong_arguments_are_named() -> None:
     matrix = FeatureMatrix(PSI)
-    with pytest.raises(ValueError, match=r"matrices: expected Stein kernel matrices"):
+    with pytest.raises(ValueError, match=r"found: expected a Stein kernel matrix"):
         closeness([PSI], torch.rand(9, 1))  # type: ignore[list-item]
     with pytest.raises(ValueError, match=r"wild: expected a floating-point tensor \[B, 1\]"):
         closeness([matrix], torch.rand(9, 2))

@@ -93,10 +93,10 @@ def test_of_large_data_some_sequences_are_enough(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(module, "ENOUGH", 1000)
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 2000)
     result = goodness_of_fit(MODEL, DATA, views()[:3], bootstrap="wild", num_bootstrap=9)
-    kept = result.edits[result.views[0].operator.neighborhood]
+    around = result.views[0].operator.neighborhood
     counts = [Count("ngram", ngram) for ngram in ngrams_of(whole[0])]
-    jumps = module._some_jumps(kept, counts)
-    assert len(jumps) == min(len(kept.log_ratios), 30) > 5
+    jumps = module._some_jumps(result.visits, around, counts)
+    assert len(jumps) == min(len(result.visits.rows(around)), 30) > 5
     changes = torch.cat([part.count for part in jumps]).bincount()
     assert all(600 < number < 1600 for number in changes.tolist())
     for one, other in zip(tolerated_factors(result, DATA, 0.05), whole, strict=False):

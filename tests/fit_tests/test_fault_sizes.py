@@ -242,7 +242,7 @@ def test_several_chunks_give_the_same_factors(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", edits)
         monkeypatch.setattr(module, "_MOST_CHUNKS", num_chunks)
         result = goodness_of_fit(walk(hold=0.1), data, default_views()[:2], num_bootstrap=99)
-        assert (2 < len(list(next(iter(result.edits.values())).chunks())) <= 100) == (edits == 1500)
+        assert (2 < len(result.visits.rows(result.views[0].operator.neighborhood)) <= 100) == (edits == 1500)
         found.append(factors(result, data))
     whole, in_chunks, of_some = found
     assert len(whole) >= 3

@@ -11,49 +11,56 @@ from torch import Tensor
 
 from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests import foreign_share, rademacher, tolerance_p_value, wild_bootstrap
-from pyro_ksd.fit_tests.removal import fewest_removals
-from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix
+from pyro_ksd.fit_tests.removal import Pushes
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein import default_views, stein_matrices
+from pyro_ksd.stein.signs import Signs
+from pyro_ksd.stein.sums import SteinSums
+
+
+def pushes_of(matrix: FeatureMatrix) -> Pushes:
+    return Pushes.none(SteinSums.of(matrix)).plus(matrix)
+
 
 GENERATOR = torch.Generator().manual_seed(5)
 PSI = torch.randn(100, 3, dtype=torch.double, generator=GENERATOR)
 PSI[:15, 0] += 8.0
 OTHER = torch.randn(100, 2, dtype=torch.double, generator=GENERATOR)
-MATRICES: list[SteinMatrix] = [FeatureMatrix(PSI), FeatureMatrix(OTHER.to_sparse())]
+PUSHES = [pushes_of(FeatureMatrix(PSI)), pushes_of(FeatureMatrix(OTHER.to_sparse().coalesce()))]
 EXTREME = torch.rand(199, 2, dtype=torch.double, generator=GENERATOR) + torch.tensor([2.0, 1.0])
 
 
 def test_the_bound_is_that_of_the_fewest_removals() -> None:
     alone, together = (draws.sort().values[-10] for draws in (EXTREME[:, 0], EXTREME.amax(1)))  # 10 of 200
-    removed = fewest_removals(FeatureMatrix(PSI), torch.stack([alone, together])).amax(1)
-    found = foreign_share(MATRICES, EXTREME, level=0.05)
+    removed = PUSHES[0].fewest(torch.stack([alone, together])).amax(1)
+    found = foreign_share(PUSHES, EXTREME, level=0.05)
     assert found.share.tolist() == [(int(removed[0]) - 1) / 100, 0.0]
     assert found.share_overall == (int(removed[1]) - 1) / 100 > 0
 
 
 def test_the_order_of_the_views_does_not_matter() -> None:
-    found, flipped = foreign_share(MATRICES, EXTREME), foreign_share(MATRICES[::-1], EXTREME.flip(1))
+    found, flipped = foreign_share(PUSHES, EXTREME), foreign_share(PUSHES[::-1], EXTREME.flip(1))
     assert flipped.share.flip(0).equal(found.share)
     assert flipped.share_overall == found.share_overall
 
 
 def test_a_case_that_can_be_counted() -> None:
     """The score is (100 - m) / 10 after the removal of m sequences, and the draws are 0.07, 0.12, ..., 9.97."""
-    matrix = FeatureMatrix(torch.ones(100, 1).double())
+    pushes = pushes_of(FeatureMatrix(torch.ones(100, 1).double()))
     extreme = torch.linspace(0.07, 9.97, 199, dtype=torch.double)[:, None]
-    found = foreign_share([matrix], extreme, level=0.05)  # the 10th largest draw is 9.52, so 5 must go
+    found = foreign_share([pushes], extreme, level=0.05)  # the 10th largest draw is 9.52, so 5 must go
     assert found.share.tolist() == [found.share_overall] == [0.04]
     for tolerance, largest in ((0.0, 10.0), (0.035, 9.6), (0.04, 9.6), (0.041, 9.5), (0.5, 5.0)):
         expected = (1 + int((extreme > largest - 0.01).sum())) / 200
-        assert tolerance_p_value([matrix], extreme, tolerance)[1].item() == expected
+        assert tolerance_p_value([pushes], extreme, tolerance)[1].item() == expected
 
 
 @pytest.mark.parametrize("level", [0.005, 0.05, 0.3])
 def test_the_p_value_and_the_bound_agree(level: float) -> None:
-    found = foreign_share(MATRICES, EXTREME, level=level)
+    found = foreign_share(PUSHES, EXTREME, level=level)
     for count in range(30):
-        each, overall = tolerance_p_value(MATRICES, EXTREME, count / 100)
+        each, overall = tolerance_p_value(PUSHES, EXTREME, count / 100)
         above = [share >= count / 100 and share > 0 for share in found.share.tolist()]
         if count:  # at 0 the bound does not tell one foreign sequence from none
             assert (each <= level).tolist() == above
@@ -61,47 +68,44 @@ def test_the_p_value_and_the_bound_agree(level: float) -> None:
 
 
 def test_without_tolerance_it_is_the_test_of_the_largest_score() -> None:
-    each, overall = tolerance_p_value([FeatureMatrix(OTHER)], EXTREME[:, 1:], 0.0)
+    each, overall = tolerance_p_value([pushes_of(FeatureMatrix(OTHER))], EXTREME[:, 1:], 0.0)
     largest = (OTHER.sum(0).abs() / OTHER.square().sum(0).sqrt()).amax()
     assert float(overall) == float(each[0]) == (1 + int((EXTREME[:, 1] >= largest).sum())) / 200
 
 
 def test_views_without_scores_are_left_out() -> None:
     unnamed = torch.cat([EXTREME[:, :1], torch.full((199, 1), torch.nan).double()], 1)
-    gram = GramMatrix(OTHER @ OTHER.t())
-    alone = foreign_share(MATRICES[:1], EXTREME[:, :1])
-    for other, extreme in ((gram, EXTREME), (MATRICES[1], unnamed)):
-        found = foreign_share([MATRICES[0], other], extreme)
+    alone = foreign_share(PUSHES[:1], EXTREME[:, :1])
+    for other, extreme in ((None, EXTREME), (PUSHES[1], unnamed)):
+        found = foreign_share([PUSHES[0], other], extreme)
         assert found.share[0] == alone.share[0]
         assert found.share[1].isnan()
         assert found.share_overall == alone.share_overall
-        each, overall = tolerance_p_value([MATRICES[0], other], extreme, 0.01)
+        each, overall = tolerance_p_value([PUSHES[0], other], extreme, 0.01)
         assert overall == each[0]
         assert each[1].isnan()
-    assert math.isnan(foreign_share([gram], EXTREME[:, :1]).share_overall)
-    assert tolerance_p_value([gram], EXTREME[:, :1], 0.01)[1].isnan()
+    assert math.isnan(foreign_share([None], EXTREME[:, :1]).share_overall)
+    assert tolerance_p_value([None], EXTREME[:, :1], 0.01)[1].isnan()
 
 
 def test_too_few_draws_show_nothing() -> None:
-    assert foreign_share(MATRICES, EXTREME[:18]).share_overall == 0.0
-    assert foreign_share(MATRICES, EXTREME[:19]).share_overall > 0.0
+    assert foreign_share(PUSHES, EXTREME[:18]).share_overall == 0.0
+    assert foreign_share(PUSHES, EXTREME[:19]).share_overall > 0.0
 
 
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(
         ValueError, match=r"tolerance: expected a share of at least 0 and below 1, such as 0.01, found 5"
     ):
-        tolerance_p_value(MATRICES, EXTREME, 5)
+        tolerance_p_value(PUSHES, EXTREME, 5)
     with pytest.raises(ValueError, match=r"extreme: expected a floating-point tensor \[B, 2\]"):
-        foreign_share(MATRICES, EXTREME[:, :1])
-    with pytest.raises(ValueError, match=r"matrices: expected Stein kernel matrices"):
+        foreign_share(PUSHES, EXTREME[:, :1])
+    with pytest.raises(ValueError, match=r"pushes: expected the pushes of sequences"):
         foreign_share([PSI], EXTREME[:, :1])  # type: ignore[list-item]
-    with pytest.raises(
-        ValueError, match=r"matrices: expected a list of Stein kernel matrices, one for each view, found"
-    ):
-        foreign_share(MATRICES[0], EXTREME[:, :1])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"pushes: expected a list, one of each view"):
+        foreign_share(PUSHES[0], EXTREME[:, :1])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"level: expected a number between 0 and 1"):
-        foreign_share(MATRICES, EXTREME, 5)
+        foreign_share(PUSHES, EXTREME, 5)
 
 
 def extremes(psi: Tensor, generator: torch.Generator) -> Tensor:
@@ -126,7 +130,7 @@ def test_the_level_at_the_boundary(columns: int, push: float) -> None:
     for _ in range(runs):
         psi = rademacher(n, columns, generator)
         psi[torch.rand(n, generator=generator) < share] = push
-        p_value = tolerance_p_value([FeatureMatrix(psi)], extremes(psi, generator), share)[1]
+        p_value = tolerance_p_value([pushes_of(FeatureMatrix(psi))], extremes(psi, generator), share)[1]
         rejected += bool(p_value <= 0.05)
     assert rejected <= 133  # 0.999 quantile of the binomial distribution at 0.05
     if push == 1.0:
@@ -152,8 +156,8 @@ def test_the_bound_covers_the_share_and_comes_close(kind: str, share: float) -> 
         own = model.draw(n - count, generator)
         rows = own if not count else Sequences.cat([own, foreign(count)])
         matrices = stein_matrices(model, rows, views)
-        null = wild_bootstrap(matrices, views, 199, torch.Generator().manual_seed(run))
-        bounds.append(foreign_share(matrices, null.extreme).share_overall)
+        null = wild_bootstrap(matrices, views, Signs(run, 199))
+        bounds.append(foreign_share([pushes_of(matrix) for matrix in matrices], null.extreme).share_overall)
     assert sum(bound > share for bound in bounds) <= 21  # 0.999 quantile of the binomial distribution at 0.05
     if kind == "same" and share == 0.2:
         assert sorted(bounds)[runs // 2] > 0.1
@@ -161,9 +165,9 @@ def test_the_bound_covers_the_share_and_comes_close(kind: str, share: float) -> 
 
 def test_products_with_the_level_and_the_tolerance_are_not_cut_by_rounding() -> None:
     """In floating point, 0.29 * 100 is smaller than 29, and 0.07 * 100 is larger than 7."""
-    matrix = FeatureMatrix(torch.ones(100, 1).double())
+    pushes = pushes_of(FeatureMatrix(torch.ones(100, 1).double()))
     extreme = torch.linspace(0.07, 9.97, 99, dtype=torch.double)[:, None]  # at distances of a removed sequence
-    below, exact, above = (foreign_share([matrix], extreme, level).share_overall for level in (0.285, 0.29, 0.295))
+    below, exact, above = (foreign_share([pushes], extreme, level).share_overall for level in (0.285, 0.29, 0.295))
     assert below < exact == above
-    below, exact, above = (tolerance_p_value([matrix], extreme, share)[1].item() for share in (0.065, 0.07, 0.075))
+    below, exact, above = (tolerance_p_value([pushes], extreme, share)[1].item() for share in (0.065, 0.07, 0.075))
     assert below == exact < above

@@ -42,7 +42,7 @@ def test_views_whose_edits_are_hardly_ever_possible_are_left_out(bootstrap: Any)
     kept = [view.name for view in default_views() if view.name != "length"]
     assert [view.name for view in found.views] == kept
     assert found.null.statistic.shape == (20, 9)
-    assert len(found.matrices) == 9
+    assert len(found.states) == 9
     with pytest.raises(ValueError, match="however badly it fits; choose edits that lead from one possible sequence"):
         goodness_of_fit(model, data, [length_view()], bootstrap=bootstrap)
 

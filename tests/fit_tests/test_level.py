@@ -15,6 +15,8 @@ from pyro_ksd.fit_tests.null_draws import NullDraws, parametric_bootstrap, wild_
 from pyro_ksd.fit_tests.statistics import p_value, u_statistic
 from pyro_ksd.models import constrain
 from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.signs import Signs
+from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import default_views
 
 RUNS, DRAWS, LEVEL = 1000, 199, 0.05
@@ -60,8 +62,10 @@ def test_level_of_the_wild_bootstrap_with_signs(hold: float) -> None:
     for _ in range(RUNS):
         matrices = stein_matrices(model, model.draw(size, generator), VIEWS)
         observed = torch.stack([u_statistic(matrix) for matrix in matrices])
-        extreme = torch.cat([largest_score(*(row[None] for row in scores(matrix))) for matrix in matrices])
-        found.append(p_values(observed, extreme, wild_bootstrap(matrices, VIEWS, DRAWS, generator)))
+        extreme = torch.cat(
+            [largest_score(*(row[None] for row in scores(SteinSums.of(matrix)))) for matrix in matrices]
+        )
+        found.append(p_values(observed, extreme, wild_bootstrap(matrices, VIEWS, Signs(generator, DRAWS))))
     counts = rejections(found)
     print(f"\nwild, hold {hold}, n = {size}: {counts} of {RUNS}, band {LOW:.0f} to {HIGH:.0f}")
     assert all(count <= HIGH for count in counts.values()), counts

@@ -19,18 +19,18 @@ from pyro_ksd.fit_tests.localization import (
     Localization,
     TopEdits,
     TopFeatures,
+    TopSequences,
     edit_shares,
     localize,
     mean_localization,
 )
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, SurpriseKernel
-from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import AutoregressiveModel, IndependentSequence, MarkovSequence
 from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View, default_views
-from pyro_ksd.stein.weighting import weighted
 
 SYMBOLS = list("abcde")
 
@@ -45,7 +45,7 @@ def fit(model: MarkovSequence, data: Sequences, views: list[View] | None = None,
 
 def weighted_chunks(result: GoodnessOfFit, view: View) -> list[WeightedEdits]:
     """The edits of a view as its operator weights them, chunk by chunk."""
-    return [weighted(scored, view.operator) for scored in result.edits[view.operator.neighborhood].chunks()]
+    return [chunk.weighted(view.operator) for chunk in result.visits.chunks(view.operator.neighborhood)]
 
 
 def findings(result: GoodnessOfFit, name: str, level: float = 0.05) -> dict[str, float]:
@@ -75,15 +75,17 @@ def test_shares_of_edits_are_what_leaving_one_out_gives(chunk: int, monkeypatch:
     result = fit(walk(), data, views, draws=2)
     n = len(data)
     for index, (view, place) in enumerate(zip(views, localize(result), strict=True)):
-        matrix = result.matrices[index]
+        [matrix] = result.visits.whole(view)
         chunks = weighted_chunks(result, view)
         assert (len(chunks) > 1) == (chunk == 60)
         whole = WeightedEdits.cat(chunks, data)
-        parts = [(part, edit_shares(part, view, matrix)) for part in (chunks if view.kernel.has_features else [whole])]
+        parts = [
+            (part, edit_shares(part, view, matrix, n)) for part in (chunks if view.kernel.has_features else [whole])
+        ]
         total = sum(float(shares.sum()) for _, shares in parts)
         assert total == pytest.approx(float(result.statistic[index]), rel=1e-12)
         assert float(place.contribution.sum()) == pytest.approx(total, rel=1e-12)
-        assert float(place.attribution.nansum()) == pytest.approx(total, rel=1e-12)
+        assert float(place.shown.attribution.nansum()) == pytest.approx(total, rel=1e-12)
         hollow = matrix.dense().clone().fill_diagonal_(0.0)
         torch.testing.assert_close(place.contribution, hollow.sum(1) / (n * (n - 1)), rtol=1e-10, atol=1e-14)
         for part, shares in parts:  # each edit by the definition, f_{-i} from the kernel itself
@@ -100,16 +102,20 @@ def test_shares_of_edits_are_what_leaving_one_out_gives(chunk: int, monkeypatch:
 def test_positions_are_where_the_edits_begin() -> None:
     data = walk(hold=0.4).draw(6, seeded(0))
     result = fit(walk(), data, default_views()[:1], draws=2)
-    [view], [matrix], [place] = result.views, result.matrices, localize(result)
+    [view], [place] = result.views, localize(result)
+    [matrix] = result.visits.whole(view)
     [chunk] = weighted_chunks(result, view)
-    shares = edit_shares(chunk, view, matrix)
+    shares = edit_shares(chunk, view, matrix, len(data))
     expected = torch.full((6, data.width + 1), torch.nan, dtype=torch.double)
     for row, length in enumerate(data.lengths.tolist()):
         expected[row, : length + 1] = 0.0
     starts = torch.cat([block.start for block in chunk.edits.blocks])
     for row, start, share in zip(chunk.edits.owner.tolist(), starts.tolist(), shares.tolist(), strict=True):
         expected[row, start] += share
-    torch.testing.assert_close(place.attribution, expected, rtol=1e-10, atol=1e-14, equal_nan=True)
+    order = place.contribution.argsort(descending=True, stable=True)
+    assert place.shown.sequence.equal(order)
+    assert place.shown.share.equal(place.contribution[order])
+    torch.testing.assert_close(place.shown.attribution, expected[order], rtol=1e-10, atol=1e-14, equal_nan=True)
 
 
 def without_padding(codes: Tensor) -> list[list[int]]:
@@ -121,10 +127,11 @@ def test_the_most_telling_edits_are_told_in_codes(monkeypatch: pytest.MonkeyPatc
     data = walk(hold=0.4).draw(9, seeded(1))
     result = fit(walk(), data, default_views()[1:2], draws=2)
     edits = localize(result)[0].edits
-    [view], [matrix] = result.views, result.matrices
+    [view] = result.views
+    [matrix] = result.visits.whole(view)
     chunks = weighted_chunks(result, view)
     assert len(chunks) > 1
-    every = torch.cat([edit_shares(chunk, view, matrix) for chunk in chunks])
+    every = torch.cat([edit_shares(chunk, view, matrix, len(data)) for chunk in chunks])
     torch.testing.assert_close(edits.share, every.sort(descending=True).values[:MOST_EDITS])
     lists = data.to_lists()
     removed, inserted = (without_padding(codes) for codes in (edits.removed, edits.inserted))
@@ -135,13 +142,13 @@ def test_the_most_telling_edits_are_told_in_codes(monkeypatch: pytest.MonkeyPatc
     # Each edit with its share is one of the chunks' edits: what it makes of its sequence is what they make of it.
     after = {}
     for chunk in chunks:
-        rows, shares = (chunk.edits.owner + chunk.begin).tolist(), edit_shares(chunk, view, matrix).tolist()
+        rows, shares = (chunk.edits.owner + chunk.begin).tolist(), edit_shares(chunk, view, matrix, 9).tolist()
         made = chunk.edits.apply(chunk.sequences).to_lists()
         after |= {(row, tuple(y)): share for row, y, share in zip(rows, made, shares, strict=True)}
     places = zip(edits.sequence.tolist(), edits.position.tolist(), removed, inserted, edits.share.tolist(), strict=True)
     for row, position, gone, come, share in places:
         y = [*lists[row][:position], *come, *lists[row][position + len(gone) :]]
-        assert after[row, tuple(y)] == share
+        assert after[row, tuple(y)] == pytest.approx(share, rel=1e-12)
 
 
 @pytest.mark.parametrize(("size", "kind"), [(40, "parametric"), (400, "wild")])
@@ -208,10 +215,13 @@ def test_several_chunks_give_the_same_as_one(monkeypatch: pytest.MonkeyPatch) ->
     whole = localize(fit(walk(), data, views, draws=5))
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 50)
     result = fit(walk(), data, views, draws=5)
-    assert all(len(list(kept.chunks())) > 1 for kept in result.edits.values())
+    assert all(len(result.visits.rows(around)) > 1 for around in result.visits.neighborhoods)
     for one, other in zip(whole, localize(result), strict=True):
         torch.testing.assert_close(one.contribution, other.contribution, rtol=1e-9, atol=1e-13)
-        torch.testing.assert_close(one.attribution, other.attribution, rtol=1e-9, atol=1e-13, equal_nan=True)
+        assert one.shown.sequence.equal(other.shown.sequence)
+        torch.testing.assert_close(
+            one.shown.attribution, other.shown.attribution, rtol=1e-9, atol=1e-13, equal_nan=True
+        )
         torch.testing.assert_close(one.edits.share, other.edits.share, rtol=1e-9, atol=1e-13)
         assert (one.features is None) == (other.features is None)
         if one.features is None or other.features is None:
@@ -236,7 +246,7 @@ def test_edits_that_a_network_found_are_not_asked_for_again(monkeypatch: pytest.
     places = localize(result)
     assert network.calls == calls > 0
     torch.testing.assert_close(torch.stack([place.contribution.sum() for place in places]), result.statistic)
-    torch.testing.assert_close(torch.stack([place.attribution.nansum() for place in places]), result.statistic)
+    torch.testing.assert_close(torch.stack([place.shown.attribution.nansum() for place in places]), result.statistic)
 
 
 def test_the_mean_of_several_models_counts_what_one_does_not_report_as_nothing() -> None:
@@ -249,11 +259,15 @@ def test_the_mean_of_several_models_counts_what_one_does_not_report_as_nothing()
         features = TopFeatures(
             torch.tensor(codes), torch.tensor(codes)[:, None], several, 4 * several, 3 * several, 0.1 * several
         )
-        return Localization(share * torch.ones(2).double(), share * torch.ones(2, 3).double(), edits, features)
+        shares = share * torch.tensor([1.0, 2.0]).double()
+        shown = TopSequences(torch.tensor([1, 0]), shares.flip(0), shares.flip(0)[:, None].expand(2, 3))
+        return Localization(shares, shown, edits, features, None)
 
     mean = mean_localization([place(0, 3, 1.0, [7, 5]), place(0, 3, 2.0, [5]), place(1, 3, 6.0, [5])])
-    assert mean.contribution.tolist() == [3.0, 3.0]
-    assert mean.attribution.tolist() == [[3.0] * 3] * 2
+    assert mean.contribution.tolist() == [3.0, 6.0]
+    assert mean.shown.sequence.tolist() == [1, 0]
+    assert mean.shown.share.tolist() == [6.0, 3.0]
+    assert mean.shown.attribution.tolist() == [[6.0] * 3, [3.0] * 3]
     assert mean.edits.sequence.tolist() == [1, 0]
     assert mean.edits.share.tolist() == pytest.approx([2.0, 1.0])
     assert mean.features is not None
@@ -272,13 +286,27 @@ def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[s
 
 def test_scores_of_features_are_sums_over_spreads() -> None:
     result = fit(walk(), walk(hold=0.5).draw(20, seeded(0)), default_views()[:1], draws=19)
-    [matrix] = result.matrices
+    [sums] = result.states
     features = localize(result)[0].features
-    assert isinstance(matrix, FeatureMatrix)
+    assert isinstance(sums, SteinSums)
     assert features is not None
-    total, spread = scores(matrix)
-    codes = features.code if matrix.codes is None else torch.searchsorted(matrix.codes, features.code)
+    total, spread = scores(sums)
+    codes = features.code if sums.codes is None else torch.searchsorted(sums.codes, features.code)
     torch.testing.assert_close(features.z, (total / spread)[codes])
     torch.testing.assert_close(features.mean, total[codes] / 20)
     exceeding = (result.null.extreme[:, 0] >= features.z.abs()[:, None] - 1e-9).sum(1)
     torch.testing.assert_close(features.p_value, (1 + exceeding).double() / 20)
+
+
+def test_of_large_data_the_positions_of_the_largest_shares_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 50)
+    monkeypatch.setattr("pyro_ksd.fit_tests.localization.MOST_SHOWN", 4)
+    monkeypatch.setattr("pyro_ksd.fit_tests.localization._PARTS", 2)
+    result = fit(walk(), walk(hold=0.4).draw(12, seeded(1)), draws=5)
+    assert len(result.visits.rows(result.views[0].operator.neighborhood)) > 5
+    for some, every in zip(localize(result), localize(result, attribution=True), strict=True):
+        assert len(every.shown.sequence) == 12
+        assert some.shown.sequence.equal(every.shown.sequence[:4])
+        torch.testing.assert_close(some.shown.attribution, every.shown.attribution[:4], equal_nan=True)
+        assert some.contribution.equal(every.contribution)
+        assert some.edits.share.equal(every.edits.share)

@@ -14,7 +14,6 @@ from torch import Tensor
 from benchmarks.rejections import WHOLE, band, default_check, seeded, wild_rates
 from benchmarks.true_models import true_models
 from pyro_ksd.edits.neighborhoods import Substitutions, zs
-from pyro_ksd.edits.weighted_edits import KeptEdits
 from pyro_ksd.fit_tests import lookahead
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.lookahead import missing_rows
@@ -30,10 +29,10 @@ from pyro_ksd.kernels import (
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import IndependentSequence, SequenceModel
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.operators import HeatBathOperator, TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
-from pyro_ksd.stein.weighting import weighted, weighted_edits
+from pyro_ksd.stein.visits import Visits
+from pyro_ksd.stein.weighting import weighted_edits
 
 SIZE, LONGEST = 3, 3
 
@@ -57,11 +56,11 @@ VIEWS = {
 }
 
 
-def assembled(model: SequenceModel, data: Sequences, view: View) -> tuple[KeptEdits, FeatureMatrix]:
-    found = assemble(model, data, [view], keep=True)
-    [matrix] = found.matrices[0]
+def assembled(model: SequenceModel, data: Sequences, view: View) -> tuple[Visits, FeatureMatrix]:
+    visits = Visits(model, data, [view])
+    [matrix] = visits.whole(view)
     assert isinstance(matrix, FeatureMatrix)
-    return found.edits[view.operator.neighborhood], matrix
+    return visits, matrix
 
 
 def dense(matrix: FeatureMatrix, size: int) -> Tensor:
@@ -176,7 +175,7 @@ def test_chunks_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 60)
     model = space()[0]
     kept, _ = assembled(model, model.draw(15, torch.Generator().manual_seed(3)), VIEWS["content-1"])
-    assert len(list(kept.chunks())) > 3
+    assert len(kept.rows(VIEWS["content-1"].operator.neighborhood)) > 3
 
 
 def test_some_of_many_chunks_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +188,7 @@ def test_some_of_many_chunks_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> N
         drawn = lookahead._drawn_edits(view, view.kernel, kept, torch.Generator().manual_seed(0))
         assert drawn is not None
         assert drawn.change is not None
-        return len(kept.log_ratios), float((drawn.share * drawn.change.abs().sum(1)).sum())
+        return len(kept.rows(view.operator.neighborhood)), float((drawn.share * drawn.change.abs().sum(1)).sum())
 
     together = whole()
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 1)
@@ -206,7 +205,7 @@ def test_rows_make_up_for_what_is_lacking(name: str) -> None:
     quiet = assembled(model, sequences, view)[1].diagonal().argsort()[:20]
     data = sequences[quiet]  # those that show the least
     kept, matrix = assembled(model, data, view)
-    rows = missing_rows(model, view, kept, matrix, torch.Generator().manual_seed(5))
+    rows = missing_rows(kept, view, matrix.diagonal().sum(), torch.Generator().manual_seed(5))
     assert rows is not None
     _, foreseen = drawn_sums(view, data, seed=5)
     assert float(rows.diagonal().sum() + matrix.diagonal().sum()) == pytest.approx(foreseen, rel=1e-9)
@@ -228,7 +227,7 @@ def test_a_rare_sequence_is_missing() -> None:
     assert float(matrix.diagonal().sum()) == pytest.approx(20 * shown)
     lost = 0.98**2 + 0.99**2 + 0.01**2  # those of [1] and of [2]
     for seed in range(5):
-        rows = missing_rows(RARE, FIRST, kept, matrix, torch.Generator().manual_seed(seed))
+        rows = missing_rows(kept, FIRST, matrix.diagonal().sum(), torch.Generator().manual_seed(seed))
         assert rows is not None
         expected = 20 * (0.02 * lost + 0.98 * shown)
         assert float(rows.diagonal().sum()) + 20 * shown == pytest.approx(expected, rel=1e-9)
@@ -240,15 +239,15 @@ def test_a_rare_sequence_is_missing() -> None:
 def test_the_data_show_the_variance() -> None:
     kept, matrix = assembled(RARE, Sequences.of([[0]] * 10 + [[1]] * 5 + [[2]] * 5, 3), FIRST)
     for seed in range(5):
-        assert missing_rows(RARE, FIRST, kept, matrix, torch.Generator().manual_seed(seed)) is None
+        assert missing_rows(kept, FIRST, matrix.diagonal().sum(), torch.Generator().manual_seed(seed)) is None
 
 
 def test_rows_are_those_of_the_seed() -> None:
     data, view = walks(20), default_views()[3]
     kept, matrix = assembled(walk(), data, view)
-    half = FeatureMatrix(matrix.values * 0.5)
     one, same, other = (
-        missing_rows(walk(), view, kept, half, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+        missing_rows(kept, view, 0.25 * matrix.diagonal().sum(), torch.Generator().manual_seed(seed))
+        for seed in (1, 1, 2)
     )
     assert one is not None
     assert same is not None
@@ -261,9 +260,9 @@ def test_where_nothing_changes_there_are_no_rows() -> None:
     data = Sequences.of([[0, 1], [1, 0, 2]], 3)
     only_length = View("length", HeatBathOperator(Substitutions()), LengthKernel())
     kept, matrix = assembled(space()[0], data, only_length)
-    assert missing_rows(space()[0], only_length, kept, matrix, torch.Generator().manual_seed(0)) is None
+    assert missing_rows(kept, only_length, matrix.diagonal().sum(), torch.Generator().manual_seed(0)) is None
     pairs = View("Hamming", ZanellaOperator(), HammingKernel())
-    assert missing_rows(space()[0], pairs, kept, matrix, torch.Generator().manual_seed(0)) is None
+    assert missing_rows(kept, pairs, matrix.diagonal().sum(), torch.Generator().manual_seed(0)) is None
 
 
 def test_a_true_model_whose_rare_sequences_are_missing_is_not_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +279,7 @@ def test_a_true_model_whose_rare_sequences_are_missing_is_not_rejected(monkeypat
 def test_only_views_with_small_p_values_look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def noted(model: object, view: View, *others: object) -> None:
+    def noted(visits: object, view: View, *others: object) -> None:
         asked.append(view.name)
 
     monkeypatch.setattr("pyro_ksd.fit_tests.absolute.missing_rows", noted)
@@ -294,10 +293,10 @@ def test_only_views_with_small_p_values_look_ahead(monkeypatch: pytest.MonkeyPat
 def test_kept_edits_have_the_weights_of_each_view() -> None:
     view = VIEWS["start"]
     kept, matrix = assembled(space()[0], space()[1], view)
-    [scored] = kept.chunks()
-    [own] = view.kernel.stein_each(weighted(scored, view.operator))
+    [chunk] = kept.chunks(view.operator.neighborhood)
+    [own] = view.kernel.stein_each(chunk.weighted(view.operator))
     assert torch.equal(own.dense(), matrix.dense())
-    assert len(zs().edits(space()[1])) == len(scored.edits)
+    assert len(zs().edits(space()[1])) == len(chunk.scored.edits)
 
 
 # ---------------------------------------------------------------------------------------------------------- level

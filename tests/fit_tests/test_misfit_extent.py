@@ -10,7 +10,6 @@ import pytest
 import torch
 from example_models import walk
 
-from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import Bootstrap, GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.discrepancy_bounds import closeness
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
@@ -18,6 +17,7 @@ from pyro_ksd.fit_tests.foreign_sequences import foreign_share, tolerance_p_valu
 from pyro_ksd.fit_tests.localization import Localization, localize
 from pyro_ksd.fit_tests.misfit_extent import extent
 from pyro_ksd.fit_tests.null_draws import wild_bootstrap
+from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.views import default_views
 
 MODEL = walk(hold=0.1)
@@ -36,7 +36,7 @@ def fitted(bootstrap: Bootstrap) -> tuple[GoodnessOfFit, list[Localization]]:
 def test_the_share_of_foreign_sequences(level: float) -> None:
     result, places = fitted("parametric")
     found = extent(result, places, DATA, DRAWN, level=level).foreign
-    direct = foreign_share(result.matrices, result.null.extreme, level)
+    direct = foreign_share([place.pushes for place in places], result.null.extreme, level)
     assert found.share_overall == direct.share_overall > 0
     assert found.share.tolist() == direct.share.tolist()
 
@@ -44,7 +44,7 @@ def test_the_share_of_foreign_sequences(level: float) -> None:
 def test_no_sequence_is_called_foreign_unless_the_model_is_rejected() -> None:
     result, places = fitted("parametric")
     accepted = replace(result, p_value_overall=0.0501)
-    assert foreign_share(result.matrices, result.null.extreme, 0.05).share.max() > 0
+    assert foreign_share([place.pushes for place in places], result.null.extreme, 0.05).share.max() > 0
     found = extent(accepted, places, DATA, DRAWN).foreign
     assert found.share_overall == 0
     assert found.share.tolist() == [0.0] * 10
@@ -60,16 +60,17 @@ def test_the_tolerance(bootstrap: Bootstrap, accepted: bool) -> None:
     found = extent(result, places, DATA, DRAWN, level=0.1, tolerance=0.15, seed=3).tolerated
     assert found is not None
     assert found.tolerance == 0.15
-    each, overall = tolerance_p_value(result.matrices, result.null.extreme, 0.15)
+    each, overall = tolerance_p_value([place.pushes for place in places], result.null.extreme, 0.15)
     torch.testing.assert_close(found.p_value, each, rtol=0, atol=0, equal_nan=True)
     assert found.p_value_overall == float(overall)
     wild = result.null
     if bootstrap == "parametric":
-        wild = wild_bootstrap(result.matrices, result.views, 99, seeded_generator(3))
-    direct = closeness(result.matrices, wild.statistic, 0.1)
-    torch.testing.assert_close(found.closeness.estimate, direct.estimate, rtol=0, atol=0, equal_nan=True)
-    torch.testing.assert_close(found.closeness.upper, direct.upper, rtol=0, atol=0, equal_nan=True)
-    other = closeness(result.matrices, wild.statistic, 0.3)
+        matrices = [result.visits.whole(view)[0] for view in result.views]
+        wild = wild_bootstrap(matrices, result.views, Signs(3, 99))
+    direct = closeness(result.states, wild.statistic, 0.1)
+    torch.testing.assert_close(found.closeness.estimate, direct.estimate, rtol=1e-10, atol=1e-12, equal_nan=True)
+    torch.testing.assert_close(found.closeness.upper, direct.upper, rtol=1e-10, atol=1e-12, equal_nan=True)
+    other = closeness(result.states, wild.statistic, 0.3)
     assert not torch.equal(other.upper.nan_to_num(9), direct.upper.nan_to_num(9))
 
 

@@ -25,6 +25,8 @@ from pyro_ksd.models import MarkovSequence, fit_markov, with_sampler
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.signs import Signs
+from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View, default_views
 
 NGRAMS = View("n-grams", ZanellaOperator(), ContiguousKernel(2))
@@ -51,31 +53,24 @@ def test_multinomial_weights_are_centered_counts() -> None:
     assert float((weights[:, 0] * weights[:, 1]).mean()) == pytest.approx(-1 / 8, abs=0.06)
 
 
-@pytest.mark.parametrize("weights", [rademacher, multinomial])
-def test_wild_draws_use_the_same_weights_for_all_views(weights: object) -> None:
+@pytest.mark.parametrize("form", ["features", "sparse features", "sums"])
+def test_wild_draws_use_the_same_signs_for_all_views(form: str) -> None:
     psi = torch.randn(6, 3, dtype=torch.double, generator=seeded())
-    matrices = [FeatureMatrix(psi), GramMatrix(psi @ psi.T)]
-    draws = wild_bootstrap(matrices, [NGRAMS, HAMMING], 20, seeded(1), weights=weights)  # type: ignore[arg-type]
+    signs = Signs(1, 20)
+    drawn = signs.of_rows(0, 6)
+    features = FeatureMatrix(psi.to_sparse().coalesce() if form == "sparse features" else psi)
+    own = SteinSums.of(features, drawn) if form == "sums" else features
+    draws = wild_bootstrap([own, GramMatrix(psi @ psi.T)], [NGRAMS, HAMMING], signs)
     null = draws.statistic
     assert null.shape == (20, 2)
     torch.testing.assert_close(null[:, 0], null[:, 1], rtol=1e-12, atol=1e-13)
-    drawn = weights(20, 6, seeded(1))  # type: ignore[operator]
     h = psi @ psi.T
     expected = [sum(w[i] * w[j] * h[i, j] for i in range(6) for j in range(6) if i != j) / 30 for w in drawn]
     assert null[:, 0].tolist() == pytest.approx([float(value) for value in expected])
-    _, spread = scores(matrices[0])  # type: ignore[arg-type]
+    _, spread = scores(SteinSums.of(features))
     largest = [float(((w @ psi).abs() / spread).max()) for w in drawn]
     assert draws.extreme[:, 0].tolist() == pytest.approx(largest)
     assert draws.extreme[:, 1].isnan().all()  # no features, no scores
-
-
-def test_wild_draws_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix = FeatureMatrix(torch.randn(6, 3, dtype=torch.double, generator=seeded()))
-    whole = wild_bootstrap([matrix], [NGRAMS], 50, seeded(1))
-    monkeypatch.setattr("pyro_ksd.fit_tests.null_draws.ENTRIES", 6 * 7)
-    parts = wild_bootstrap([matrix], [NGRAMS], 50, seeded(1))
-    torch.testing.assert_close(parts.statistic, whole.statistic, rtol=1e-12, atol=1e-13)
-    torch.testing.assert_close(parts.extreme, whole.extreme, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("num_draws", [3, 70])
@@ -103,7 +98,7 @@ def test_parametric_draws_are_statistics_of_drawn_data_sets(num_draws: int) -> N
 def largest_z(matrix: SteinMatrix) -> float:
     if not isinstance(matrix, FeatureMatrix):
         return float("nan")
-    total, spread = scores(matrix)
+    total, spread = scores(SteinSums.of(matrix))
     return float((total / spread)[spread > 0].abs().max()) if (spread > 0).any() else 0.0
 
 
@@ -179,19 +174,16 @@ def test_a_model_of_one_sequence_may_repeat_itself() -> None:
 
 
 def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[str]) -> None:
-    model, matrix = walk(), FeatureMatrix(torch.eye(3, dtype=torch.double))
-    wild_bootstrap([matrix], [NGRAMS], 5, seeded())
+    model = walk()
     parametric_bootstrap(model, 3, default_views()[:1], 2, seeded())
     assert terminal.readouterr().err == ""
-    wild_bootstrap([matrix], [NGRAMS], 5, seeded(), progress=True)
-    assert "wild bootstrap: 100%" in terminal.readouterr().err
     parametric_bootstrap(model, 3, default_views()[:1], 2, seeded(), progress=True)
     assert "parametric bootstrap: 100%" in terminal.readouterr().err
 
 
 def test_one_sequence_is_too_few() -> None:
     with pytest.raises(ValueError, match="at least 2 sequences, found 1"):
-        wild_bootstrap([FeatureMatrix(torch.ones(1, 2, dtype=torch.double))], [NGRAMS], 5, seeded())
+        wild_bootstrap([FeatureMatrix(torch.ones(1, 2, dtype=torch.double))], [NGRAMS], Signs(0, 5))
     with pytest.raises(ValueError, match="at least 2 sequences, found 1"):
         parametric_bootstrap(walk(), 1, default_views(), 5, seeded())
 
@@ -209,27 +201,23 @@ def test_refitted_draws_are_statistics_under_the_model_that_was_fitted_to_each()
         torch.testing.assert_close(own, torch.stack(expected), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("weights", [rademacher, multinomial])
-@pytest.mark.parametrize("entries", [2**24, 30])
-def test_missing_rows_get_signs_of_their_own(weights: object, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_rows_get_signs_of_their_own() -> None:
     psi = torch.randn(6, 3, dtype=torch.double, generator=seeded())
     missing = torch.randn(4, 3, dtype=torch.double, generator=seeded(5))
-    matrices = [FeatureMatrix(psi), FeatureMatrix(2 * psi), GramMatrix(psi @ psi.T)]
-    views = [NGRAMS, NGRAMS, HAMMING]
-    lacking = [FeatureMatrix(missing), None, FeatureMatrix(missing)]
-    if entries == 30:
-        monkeypatch.setattr("pyro_ksd.fit_tests.null_draws.ENTRIES", entries)  # 5 draws at a time
-    draws = wild_bootstrap(matrices, views, 20, seeded(1), weights=weights, missing=lacking)  # type: ignore[arg-type]
-    generator, expected = seeded(1), []
-    for _ in range(20 // (20 if entries > 30 else 5)):
-        count = 20 if entries > 30 else 5
-        drawn, signs = weights(count, 6, generator), rademacher(count, 4, generator)  # type: ignore[operator]
-        for w, s in zip(drawn, signs, strict=True):
-            plain = sum(w[i] * w[j] * (psi[i] @ psi[j]) for i in range(6) for j in range(6) if i != j)
-            total = (w @ psi + s @ missing).square().sum() - sum(w[i] ** 2 * (psi[i] @ psi[i]) for i in range(6))
-            expected.append([float(total) / 30, 4 * float(plain) / 30, float(plain) / 30])
-    torch.testing.assert_close(draws.statistic, torch.tensor(expected, dtype=torch.double), rtol=1e-10, atol=1e-12)
-    assert float(draws.statistic[:, 0].mean()) > float(draws.statistic[:, 2].mean())
+    matrices = [FeatureMatrix(psi), FeatureMatrix(2 * psi), GramMatrix(psi @ psi.T), FeatureMatrix(psi)]
+    views = [NGRAMS, NGRAMS, HAMMING, NGRAMS]
+    lacking = [FeatureMatrix(missing), None, FeatureMatrix(missing), FeatureMatrix(missing)]
+    signs = Signs(1, 20)
+    found = wild_bootstrap(matrices, views, signs, missing=lacking).statistic
+    first, last = (signs.of_rows(2**40 * number, 4) for number in (1, 4))
+    assert not first.equal(last)  # each view has signs of its own
+    expected = []
+    for w, s, other in zip(signs.of_rows(0, 6), first, last, strict=True):
+        plain = sum(w[i] * w[j] * (psi[i] @ psi[j]) for i in range(6) for j in range(6) if i != j)
+        totals = [(w @ psi + own @ missing).square().sum() - psi.square().sum() for own in (s, other)]
+        expected.append([float(total) / 30 for total in (totals[0], 4 * plain, plain, totals[1])])
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.double), rtol=1e-10, atol=1e-12)
+    assert float(found[:, 0].mean()) > float(found[:, 2].mean())
 
 
 def test_missing_rows_have_columns_of_their_own() -> None:
@@ -237,7 +225,7 @@ def test_missing_rows_have_columns_of_their_own() -> None:
         torch.tensor([0, 1, 2]), torch.tensor([0, 5, 9]), torch.ones(3, dtype=torch.double), 3
     )
     missing = FeatureMatrix.from_entries(torch.tensor([0]), torch.tensor([7]), torch.tensor([2.0]).double(), 1)
-    draws = wild_bootstrap([psi], [NGRAMS], 30, seeded(1), missing=[missing])
+    draws = wild_bootstrap([psi], [NGRAMS], Signs(1, 30), missing=[missing])
     assert draws.statistic[:, 0].tolist() == pytest.approx([4 / 6] * 30)  # no feature in common but with itself
 
 

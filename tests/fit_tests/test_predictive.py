@@ -177,7 +177,7 @@ def test_realized_and_replicated_statistics_are_those_of_each_draw() -> None:
     exceed = (ppc["replicated"] >= ppc["realized"]).sum(["chain", "draw"])
     np.testing.assert_allclose(ksd["p_value"], (1 + exceed) / 7)
     np.testing.assert_allclose(ksd["contribution"].sum("sequence"), ksd["statistic"], rtol=1e-10)
-    np.testing.assert_allclose(ksd["attribution"].sum(["sequence", "position"]), ksd["statistic"], rtol=1e-10)
+    np.testing.assert_allclose(ksd["attribution"].sum(["shown", "position"]), ksd["statistic"], rtol=1e-10)
     assert ksd.attrs["kind"] == ppc.attrs["kind"] == "posterior predictive"
     assert "posterior predictive p-values from 6 draws, not calibrated" in repr(summary(check))
 

@@ -33,7 +33,8 @@ def test_sequences_with_the_largest_contributions(impossible: int) -> None:
     for row, index in enumerate(order):
         observed = check["observed_data"].to_dataset().sel(sequence=index)
         length = int(observed["length"])
-        expected += one["attribution"].sel(sequence=index).values[: length + 1].tolist()
+        assert int(one["shown_sequence"][row]) == index
+        expected += one["attribution"].values[row, : length + 1].tolist()
         texts += [(column, row, "wxyz"[code]) for column, code in enumerate(observed["token"].values[:length])]
         columns += [(column, 1.0) for column in range(length)] + [(length, 0.4)]
     cells = cells_of(ax)
@@ -106,7 +107,8 @@ def test_an_empty_sequence_is_a_gap_only() -> None:
     observed = check["observed_data"].to_dataset()
     tokens, lengths = observed["token"].values, observed["length"].values
     tokens[0], lengths[0] = -1, 0
-    check = changed(check, "ksd", attribution=attribution, contribution=np.tile([3.0, 2.0, 1.0], (5, 1)))
+    shown = np.tile([0, 1, 2], (5, 1))
+    check = changed(check, "ksd", attribution=attribution, contribution=3.0 - shown, shown_sequence=shown)
     check["observed_data"]["length"].values[:] = lengths
     check["observed_data"]["token"].values[:] = tokens
     ax = plot_sequences(check, num=1)

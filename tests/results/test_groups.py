@@ -161,8 +161,12 @@ def test_a_model_without_a_sampler_has_no_draws() -> None:
 def test_shares_add_up(check: xr.DataTree) -> None:
     ksd, ngrams = check["ksd"].to_dataset(), check["ksd_ngram"].to_dataset()
     np.testing.assert_allclose(ksd["contribution"].sum("sequence"), ksd["statistic"], rtol=1e-12)
-    np.testing.assert_allclose(ksd["attribution"].sum("position"), ksd["contribution"], rtol=1e-9, atol=1e-14)
-    after = ksd["position"] > xr.DataArray(DATA.lengths.numpy(), dims="sequence")
+    shown = ksd["contribution"].sel(sequence=ksd["shown_sequence"])
+    assert shown.dims == ("view", "shown")
+    np.testing.assert_allclose(ksd["attribution"].sum("position"), shown, rtol=1e-9, atol=1e-14)
+    assert (shown.diff("shown") <= 0).all()
+    assert (np.sort(ksd["shown_sequence"], axis=1) == ksd["sequence"].values).all()
+    after = ksd["position"] > xr.DataArray(DATA.lengths.numpy()[ksd["shown_sequence"]], dims=("view", "shown"))
     assert (ksd["attribution"].isnull() == after).all()
     shares = ngrams.groupby("view_name").sum()["share"].to_series()
     assert len(shares) == 10
