@@ -16,6 +16,7 @@ from pyro_ksd.stein.assembly import allows_few_jumps
 from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.views import View
 
+_SOME = 10_000  # sequences that mostly show whether runs of symbols recur
 _RECURRING = 0.1  # the share of runs of symbols that must occur in several sequences
 
 
@@ -58,7 +59,7 @@ def recurring_views(views: Sequence[View], sequences: Sequences) -> list[int]:
         view.name
         for view in views
         if isinstance(view.kernel, WindowKernel)
-        and max(recurrence(sequences, shape.width) for shape in view.kernel.shapes) < _RECURRING
+        and not any(_recurs(sequences, shape.width) for shape in view.kernel.shapes)
     ]
     if rare:
         message = (
@@ -69,6 +70,14 @@ def recurring_views(views: Sequence[View], sequences: Sequences) -> list[int]:
             raise ValueError(f"{message}; choose other views, or bootstrap='parametric' if the model can be sampled")
         warn_user(f"{message}; they are left out")
     return [index for index, view in enumerate(views) if view.name not in rare]
+
+
+def _recurs(sequences: Sequences, size: int) -> bool:
+    """Whether enough runs of ``size`` symbols occur in several sequences: of some of the sequences, or of all."""
+    step = len(sequences) // _SOME
+    if step > 1 and recurrence(sequences[::step].narrowed(), size) >= _RECURRING:
+        return True  # among more sequences, more of them recur
+    return recurrence(sequences, size) >= _RECURRING
 
 
 def recurrence(sequences: Sequences, size: int) -> float:
@@ -85,5 +94,6 @@ def recurrence(sequences: Sequences, size: int) -> float:
     if not len(owner):
         return 0.0
     _, run = distinct_rows(windows[inside])
-    pairs = torch.stack([run, owner], 1).unique(dim=0)
-    return float((pairs[:, 0].bincount()[run] > 1).double().mean())
+    first = owner.new_full((len(run),), len(sequences)).scatter_reduce_(0, run, owner, "amin")
+    last = owner.new_full((len(run),), -1).scatter_reduce_(0, run, owner, "amax")
+    return float((first != last)[run].double().mean())

@@ -29,7 +29,9 @@ def by_hand(psi: Tensor) -> list[tuple[float, float]]:
     return found
 
 
-@pytest.mark.parametrize("matrix", [FeatureMatrix(PSI), FeatureMatrix(PSI.to_sparse().coalesce())], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    "matrix", [FeatureMatrix(PSI), FeatureMatrix(PSI.to_sparse().coalesce())], ids=["dense", "sparse"]
+)
 def test_scores_are_those_of_the_formula(matrix: FeatureMatrix) -> None:
     total, spread = scores(SteinSums.of(matrix))
     assert list(zip(total.tolist(), spread.tolist(), strict=True)) == [pytest.approx(pair) for pair in by_hand(PSI)]

@@ -130,3 +130,24 @@ def test_one_frequent_shape_of_a_view_is_enough() -> None:
 )
 def test_how_many_runs_recur(rows: list[str], size: int, expected: float) -> None:
     assert recurrence(Sequences.of(rows, "ab"), size) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("some", "place", "looked_at"), [(4, 0, [4]), (4, 1, [4, 12]), (12, 1, [12])])
+def test_of_large_data_some_sequences_are_looked_at_first(
+    some: int, place: int, looked_at: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every third sequence is the same, the others are all different; the first, fourth, ... are looked at first."""
+    alphabet = [str(code) for code in range(40)]
+    different = [[alphabet[number], alphabet[number + 1]] for number in range(2, 34)]
+    rows = [["0", "1"] if number % 3 == place else different[number] for number in range(12)]
+    asked = []
+
+    def noted(sequences: Sequences, size: int) -> float:
+        asked.append(len(sequences))
+        return recurrence(sequences, size)
+
+    monkeypatch.setattr("pyro_ksd.fit_tests.informative._SOME", some)
+    monkeypatch.setattr("pyro_ksd.fit_tests.informative.recurrence", noted)
+    view = View("pairs", ZanellaOperator(), ContiguousKernel(2))
+    assert recurring_views([view], Sequences.of(rows, alphabet)) == [0]
+    assert asked == looked_at
