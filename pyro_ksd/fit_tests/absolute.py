@@ -132,7 +132,19 @@ def goodness_of_fit(
     started = perf_counter()
     visits = Visits(model, sequences, views)
     signs = Signs(seed, num_bootstrap if kind == "wild" else 0)
-    found = sum_views(visits, signs, max_bytes, progress=progress)
+    if checkpoint is not None:
+        checkpoint.begin(
+            {
+                **versions(),
+                "data": digest(sequences.tokens, sequences.lengths),
+                "views": ", ".join(view.name for view in views),
+                "model or views": _fingerprint(visits, log_joint),
+                "bootstrap": kind,
+                "num_bootstrap": str(num_bootstrap),
+                "seed": str(seed),
+            }
+        )
+    found = sum_views(visits, signs, max_bytes, checkpoint=checkpoint, progress=progress)
     kept = informative_views(views, found.rates, len(sequences))
     views = [views[index] for index in kept]
     visits = visits.seen_by(views)
@@ -141,21 +153,9 @@ def goodness_of_fit(
     assembled = perf_counter()
     model_seconds = visits.model_seconds
     generator = seeded_generator(seed)
-    if checkpoint is not None:
-        checkpoint.begin(
-            {
-                **versions(),
-                "data": digest(sequences.tokens, sequences.lengths),
-                "views": ", ".join(view.name for view in views),
-                "model or views": digest(observed),
-                "bootstrap": kind,
-                "num_bootstrap": str(num_bootstrap),
-                "seed": str(seed),
-            }
-        )
     if kind == "wild":
         first = replace(found, states=[states])
-        null = _wild_draws(visits, first, observed, signs, generator, max_bytes, progress)
+        null = _wild_draws(visits, first, observed, signs, generator, max_bytes, checkpoint, progress)
         states = [own.without_signs() if isinstance(own, SteinSums) else own for own in states]
     else:
         options: dict[str, Any] = {
@@ -194,6 +194,7 @@ def _wild_draws(
     signs: Signs,
     generator: torch.Generator,
     max_bytes: int,
+    checkpoint: Checkpoint | None,
     progress: bool,
 ) -> NullDraws:
     """The null draws of the wild bootstrap, with a look at what the data lack where the first draws show a misfit."""
@@ -203,7 +204,22 @@ def _wild_draws(
         missing_rows(visits, view, own.norms, generator) if is_small and isinstance(own, SteinSums) else None
         for view, own, is_small in zip(visits.views, found.states[0], small, strict=True)
     ]
-    return signed_draws(visits, signs, found, missing=missing, max_bytes=max_bytes, progress=progress)
+    return signed_draws(
+        visits, signs, found, missing=missing, max_bytes=max_bytes, checkpoint=checkpoint, progress=progress
+    )
+
+
+def _fingerprint(visits: Visits, log_joint: Tensor | None) -> str:
+    """A short word for the scores of all sequences, and what the views say of the edits of the first ones."""
+    told = [visits.model.log_joint(visits.sequences) if log_joint is None else log_joint]
+    for around in visits.neighborhoods:
+        for chunk in visits.chunks(around, range(1)):
+            told.append(chunk.scored.log_ratio)
+            for view in visits.views_of(around):
+                told.append(chunk.weighted(view.operator).weights)
+                if view.kernel.has_features and (features := chunk.features(view)[0].features) is not None:
+                    told.append(features.total)
+    return digest(*told)
 
 
 def _kind(model: SequenceModel, sequences: Sequences, views: Sequence[View], bootstrap: str, refitted: bool) -> Kind:

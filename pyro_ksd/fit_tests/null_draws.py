@@ -135,6 +135,7 @@ def signed_draws(
     *,
     missing: Sequence[FeatureMatrix | None] | None = None,
     max_bytes: int = PAIR_BYTES,
+    checkpoint: Checkpoint | None = None,
     progress: bool = False,
 ) -> NullDraws:
     """All draws of :func:`wild_bootstrap` for data of any size.
@@ -143,6 +144,7 @@ def signed_draws(
 
     :param first: the sums of the first draws, if they are known already.
     :param missing: as for :func:`wild_bootstrap`.
+    :param checkpoint: where the sums of the sequences visited until now are kept, and taken from.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
@@ -154,7 +156,10 @@ def signed_draws(
     done = 0
     while done < signs.num_draws:
         rest = signs.part(done, signs.num_draws - done)
-        found = first if first is not None and not draws else sum_views(visits, rest, max_bytes, progress=progress)
+        if first is not None and not draws:
+            found = first
+        else:
+            found = sum_views(visits, rest, max_bytes, checkpoint=checkpoint, progress=progress)
         formed = found.signs or rest
         draws.append(wild_bootstrap(found.states[0], visits.views, formed, missing=missing))
         done += formed.num_draws

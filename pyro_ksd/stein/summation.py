@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from time import perf_counter
 
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, SIGNED_ENTRIES, SUMMED_ENTRIES
 from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.edits.weighted_edits import WeightedEdits, edit_bounds
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
+from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.sums import SteinSums
@@ -20,6 +23,9 @@ from pyro_ksd.stein.views import View
 from pyro_ksd.stein.visits import Chunk, Visits
 
 _MORE_COLUMNS = 4  # all sequences together may have so many times more sparse features than those of the first chunk
+
+KEPT_SECONDS = 10.0
+"""After how much time sums are kept again."""
 
 SteinState = SteinSums | SteinMatrix
 """What is known of a view's Stein kernel matrix: sums over its features, or, if it has none, the matrix itself."""
@@ -40,12 +46,20 @@ class Summed:
     signs: Signs | None
 
 
-def sum_views(visits: Visits, signs: Signs | None, max_bytes: int = PAIR_BYTES, *, progress: bool = False) -> Summed:
+def sum_views(
+    visits: Visits,
+    signs: Signs | None,
+    max_bytes: int = PAIR_BYTES,
+    *,
+    checkpoint: Checkpoint | None = None,
+    progress: bool = False,
+) -> Summed:
     """The sums of each view over all sequences. Every chunk is visited once for each neighborhood.
 
     :param signs: those of the sums with random signs, of which the first draws are taken that fit into memory; ``None``
         to keep the features of all sequences, unsummed.
     :param max_bytes: for kernels without features, see :meth:`pyro_ksd.kernels.Kernel.stein`.
+    :param checkpoint: where the sums of the sequences visited until now are kept, and taken from.
 
     >>> from pyro_ksd import Sequences
     >>> from pyro_ksd.examples import random_walk
@@ -57,93 +71,157 @@ def sum_views(visits: Visits, signs: Signs | None, max_bytes: int = PAIR_BYTES, 
     """
     states: dict[View, list[SteinState]] = {}
     rates: dict[Operator, Tensor] = {}
-    total = len(visits.neighborhoods) * len(visits.sequences)
+    size = len(visits.sequences)
     edits = {around: int(edit_bounds(around, visits.sequences).sum()) for around in visits.neighborhoods}
     largest_first = sorted(edits, key=lambda around: -edits[around])
-    with progress_bar(total=total, desc="Stein features", unit="step", show=progress) as bar:
+    with progress_bar(total=len(edits) * size, desc="Stein features", unit="step", show=progress) as bar:
         bar.set_postfix_str(f"up to {sum(edits.values()):,} edits")
-        for around in largest_first:
-            views = visits.views_of(around)
-            by_pairs = [view for view in views if not view.kernel.has_features]
-            by_features = [view for view in views if view.kernel.has_features]
-            waiting = _Waiting(by_features, signs, as_fits=around is largest_first[0])
-            edits_of: dict[View, list[WeightedEdits]] = {view: [] for view in by_pairs}
-            for chunk in visits.chunks(around):
-                for operator in dict.fromkeys(view.operator for view in views):
-                    rate = torch.atleast_2d(chunk.weighted(operator).weights).sum(1)
-                    rates[operator] = rates[operator] + rate if operator in rates else rate
-                waiting.add(chunk)
-                for view, own in edits_of.items():
-                    own.append(chunk.weighted(view.operator))
+        for number, around in enumerate(largest_first):
+            running = _RunningSums(visits.views_of(around), signs, as_fits=number == 0)
+            kept = _KeptSums(checkpoint, f"sums {number}", running)
+            kept.take()
+            bar.update(running.num_done)
+            for chunk in visits.chunks(around, range(running.num_chunks, len(visits.rows(around)))):
+                done = number * size + (chunk.begin if checkpoint is None else kept.num_kept)
+                with counted_if_stopped(done, len(edits) * size, "steps", checkpoint):
+                    running.add(chunk)
+                    kept.put_if_due()
                 bar.update(chunk.count)
-            states |= waiting.states()
-            signs = waiting.signs
-            for view, own in edits_of.items():
-                states[view] = list(view.kernel.stein_each(WeightedEdits.cat(own, visits.sequences), max_bytes))
+            states |= running.states(visits.sequences, max_bytes)
+            rates |= running.rates
+            signs = running.signs
     each = zip(*(states[view] for view in visits.views), strict=True)
     ordered = {operator: rates[operator] for operator in visits.operators}
     return Summed([list(of_model) for of_model in each], ordered, signs)
 
 
-class _Waiting:
-    """Features of some views under ``K`` models that wait to be summed, and the sums until now.
+class _RunningSums:
+    """The sums of views with one neighborhood until now, under ``K`` models, and features that wait to be summed.
 
     Many sequences are summed at once, since the sums with signs may be far larger than the features of a few. What
-    comes from a sum of kernels, which is no single matrix of features, waits until the end, as do all features if there
-    are no signs.
+    comes from a sum of kernels, which is no single matrix of features, waits until the end, as do the edits of kernels
+    without features, and all features if there are no signs.
 
     :param as_fits: whether to take only as many of the draws of signs as fit into memory.
+    :ivar num_chunks: how many chunks were added.
+    :ivar num_done: how many sequences are summed.
+    :ivar sums: of the views whose features are summed.
+    :ivar rates: the sums of all weights of each operator, double ``[K]``.
     """
 
     def __init__(self, views: Sequence[View], signs: Signs | None, as_fits: bool) -> None:
         self.signs = signs
+        self.num_chunks = 0
+        self.num_done = 0
+        self.sums: dict[View, list[SteinSums]] = {}
+        self.rates: dict[Operator, Tensor] = {}
         self._as_fits = as_fits
         self._views = views
-        self._begin = 0
         self._count = 0
         self._entries = 0
-        self._features: dict[View, list[Sequence[SteinMatrix]]] = {view: [] for view in views}
-        self._sums: dict[View, list[SteinSums]] = {}
+        self._features: dict[View, list[Sequence[SteinMatrix]]] = {
+            view: [] for view in views if view.kernel.has_features
+        }
+        self._edits: dict[View, list[WeightedEdits]] = {view: [] for view in views if not view.kernel.has_features}
+
+    @property
+    def is_all_summed(self) -> bool:
+        """Whether nothing waits, so that the sums tell everything."""
+        return not self._count and not self._edits and not any(self._features.values())
 
     def add(self, chunk: Chunk) -> None:
-        """Adds the features of the next chunk."""
-        for view in self._views:
+        """Adds the next chunk."""
+        for operator in dict.fromkeys(view.operator for view in self._views):
+            rate = torch.atleast_2d(chunk.weighted(operator).weights).sum(1)
+            self.rates[operator] = self.rates[operator] + rate if operator in self.rates else rate
+        for view, features in self._features.items():
             found = chunk.features(view)
-            self._features[view].append(found)
+            features.append(found)
             self._entries += sum(matrix.num_entries for matrix in found if isinstance(matrix, FeatureMatrix))
+        for view, edits in self._edits.items():
+            edits.append(chunk.weighted(view.operator))
+        self.num_chunks += 1
         self._count += chunk.count
         if self.signs is not None and self._entries > SUMMED_ENTRIES:
             self._sum_up(self.signs)
 
-    def states(self) -> dict[View, list[SteinState]]:
-        """The sums of all that was added, or the whole matrices of sums of kernels; for each view, one a model."""
+    def states(self, sequences: Sequences, max_bytes: int) -> dict[View, list[SteinState]]:
+        """What is known of each view after all sequences were added, one state for each model."""
         if self.signs is not None:
             self._sum_up(self.signs)
-        whole = {view: _whole(parts) for view, parts in self._features.items() if parts}
-        return {view: whole[view] if view in whole else list(self._sums[view]) for view in self._views}
+        found: dict[View, list[SteinState]] = {view: list(sums) for view, sums in self.sums.items()}
+        found |= {view: _whole(features) for view, features in self._features.items() if features}
+        for view, edits in self._edits.items():
+            found[view] = list(view.kernel.stein_each(WeightedEdits.cat(edits, sequences), max_bytes))
+        return found
 
     def _sum_up(self, all_signs: Signs) -> None:
-        if self._as_fits and not self._sums:
+        if self._as_fits and not self.sums:
             self.signs = all_signs = all_signs.part(0, self._fitting(all_signs.num_draws))
-        signs = all_signs.of_rows(self._begin, self._count)
-        for view, parts in self._features.items():
-            if not parts or not isinstance(parts[0][0], FeatureMatrix):
+        signs = all_signs.of_rows(self.num_done, self._count)
+        for view, features in self._features.items():
+            if not features or not isinstance(features[0][0], FeatureMatrix):
                 continue
-            new = [SteinSums.of(matrix, signs) for matrix in _whole(parts) if isinstance(matrix, FeatureMatrix)]
-            old = self._sums.get(view)
-            self._sums[view] = new if old is None else [one + other for one, other in zip(old, new, strict=True)]
-            parts.clear()
-        self._begin += self._count
+            new = [SteinSums.of(matrix, signs) for matrix in _whole(features) if isinstance(matrix, FeatureMatrix)]
+            old = self.sums.get(view)
+            self.sums[view] = new if old is None else [one + other for one, other in zip(old, new, strict=True)]
+            features.clear()
+        self.num_done += self._count
         self._count = self._entries = 0
 
     def _fitting(self, num_draws: int) -> int:
         """How many draws of signs fit into memory, at least 1 if there are any."""
         columns = 0
-        for parts in self._features.values():
-            matrix = parts[0][0] if parts else None
+        for features in self._features.values():
+            matrix = features[0][0] if features else None
             if isinstance(matrix, FeatureMatrix):
                 columns += matrix.values.shape[1] * (_MORE_COLUMNS if matrix.values.is_sparse else 1)
         return min(num_draws, max(1, SIGNED_ENTRIES // max(1, columns)))
+
+
+class _KeptSums:
+    """Keeps running sums in a checkpoint now and then, if nothing but sums is needed, and takes them from there.
+
+    :ivar num_kept: how many sequences the kept sums have.
+    """
+
+    def __init__(self, checkpoint: Checkpoint | None, name: str, running: _RunningSums) -> None:
+        self._checkpoint = checkpoint
+        self._name = name if running.signs is None else f"{name}, draws from {running.signs.first_draw}"
+        self._running = running
+        self._last = perf_counter()
+        self.num_kept = 0
+
+    def take(self) -> None:
+        """Goes on from what is in the checkpoint, if anything."""
+        found = None if self._checkpoint is None else self._checkpoint.get(self._name)
+        if found is None:
+            return
+        running = self._running
+        running.num_chunks, running.num_done, draws = (int(number) for number in found.pop("numbers"))
+        running.signs = None if running.signs is None else running.signs.part(0, draws)
+        self.num_kept = running.num_done
+        names = [field.name for field in fields(SteinSums)]
+        for index, view in enumerate(running._views):
+            running.rates[view.operator] = found[f"{index} rate"]
+            parts = {name: found.get(f"{index} {name}") for name in names if name != "count"}
+            running.sums[view] = [SteinSums(count=running.num_done, **parts)]  # type: ignore[arg-type]
+
+    def put_if_due(self) -> None:
+        """Keeps the sums if the last time is a while ago."""
+        running = self._running
+        due = perf_counter() - self._last >= KEPT_SECONDS
+        if self._checkpoint is None or not due or not running.is_all_summed or running.signs is None:
+            return
+        part = {"numbers": torch.tensor([running.num_chunks, running.num_done, running.signs.num_draws])}
+        for index, view in enumerate(running._views):
+            [sums] = running.sums[view]
+            part[f"{index} rate"] = running.rates[view.operator]
+            values = {field.name: getattr(sums, field.name) for field in fields(SteinSums) if field.name != "count"}
+            part |= {f"{index} {name}": value for name, value in values.items() if value is not None}
+        self._checkpoint.put(self._name, part)
+        self._last = perf_counter()
+        self.num_kept = running.num_done
 
 
 def _whole(parts: Sequence[Sequence[SteinMatrix]]) -> list[SteinState]:

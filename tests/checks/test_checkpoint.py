@@ -22,6 +22,7 @@ from example_models import walk
 from pyro_ksd import MarkovSequence, Sequences, ksd_check
 from pyro_ksd.fit_tests import null_draws
 from pyro_ksd.models import RefitMarkov, fit_markov
+from pyro_ksd.stein import summation
 
 DATA = walk(hold=0.3).draw(15, torch.Generator().manual_seed(0))
 
@@ -95,6 +96,45 @@ def test_finished_draws_are_not_drawn_again(tmp_path: Path, monkeypatch: pytest.
     found = parametric(tmp_path / "kept")
     assert len(drawn) == 3
     assert_same(found, parametric(None))
+
+
+def test_summed_sequences_are_not_visited_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 100)
+    monkeypatch.setattr(summation, "SUMMED_ENTRIES", 500)
+    monkeypatch.setattr(summation, "KEPT_SECONDS", 0.0)
+    expected = wild(None)
+    added: list[int] = []
+    original = summation._RunningSums.add
+
+    def stopping(running: Any, chunk: Any) -> None:
+        if len(added) == 5:
+            raise KeyboardInterrupt
+        added.append(chunk.begin)
+        original(running, chunk)
+
+    monkeypatch.setattr(summation._RunningSums, "add", stopping)
+    with pytest.raises(KeyboardInterrupt, match=r"stopped after \d+ of 30 steps, which are lost; pass checkpoint="):
+        wild(None)
+    added.clear()
+    with pytest.raises(KeyboardInterrupt, match=r"stopped after [1-9]\d* of 30 steps, which are kept in .*kept"):
+        wild(tmp_path / "kept")
+    first = added.copy()
+    added.clear()
+    monkeypatch.setattr(
+        summation._RunningSums, "add", lambda self, chunk: added.append(chunk.begin) or original(self, chunk)
+    )
+    assert_same(wild(tmp_path / "kept"), expected)
+    assert added[0] > first[0] == 0
+    assert_same(wild(tmp_path / "kept"), expected)
+
+
+def test_more_draws_than_fit_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summation, "SIGNED_ENTRIES", 20_000)
+    monkeypatch.setattr(summation, "SUMMED_ENTRIES", 1)
+    monkeypatch.setattr(summation, "KEPT_SECONDS", 0.0)
+    expected = wild(None)
+    for _ in range(2):
+        assert_same(wild(tmp_path / "kept"), expected)
 
 
 @pytest.mark.parametrize(
