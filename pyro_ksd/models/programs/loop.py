@@ -33,7 +33,7 @@ from pyro_ksd.sequences.container import Sequences
 
 _LOOKS = 20  # forward runs in which the sites of a program are looked for
 _LOOKED_AT = 3  # forward runs after which the random states are compared
-_MANY = 100  # sequences from which on it is faster to draw them at once
+_MANY = 300  # sequences from which on it is faster to draw them at once, also for the first time
 _SHORTEST_RUN = 8  # symbols, of a run that draws many sequences at once
 
 

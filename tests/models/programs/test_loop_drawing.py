@@ -194,7 +194,7 @@ RANDOM = {
 def test_random_numbers_beside_the_sites(name: str) -> None:
     """Vectorized, all sequences of a run would have the same ones."""
     assert drawing(RANDOM[name]).at_once(200, horizon=8, max_length=1000, seed=0) is None
-    found = LoopProgram(RANDOM[name], S).draw(300, torch.Generator().manual_seed(0))
+    found = LoopProgram(RANDOM[name], S).draw(400, torch.Generator().manual_seed(0))
     if name in ("numpy", "random", "generator", "torch"):
         # The stop is uniform from 0.2 to 0.6, for each sequence anew.
         first = [(found.lengths == 1).sum().item(), (found.lengths > 1).sum().item()]
@@ -344,9 +344,9 @@ def test_a_seed_gives_the_same_draws_whatever_was_drawn_before() -> None:
 
 def test_a_failed_attempt_does_not_change_plain_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     model = LoopProgram(chain(index=int), S)
-    first = model.draw(200, torch.Generator().manual_seed(1)).to_lists()
+    first = model.draw(400, torch.Generator().manual_seed(1)).to_lists()
     monkeypatch.setattr(loop, "_MANY", 10_000)
-    assert model.draw(200, torch.Generator().manual_seed(1)).to_lists() == first
+    assert model.draw(400, torch.Generator().manual_seed(1)).to_lists() == first
 
 
 def test_the_session_stays_as_it_is() -> None:
