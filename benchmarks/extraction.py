@@ -2,7 +2,8 @@
 """What a check of a Pyro program costs: ``python -m benchmarks.extraction``.
 
 The time of a whole check (200 sequences, 10 symbols, a first-order chain, wild bootstrap) through each style of model,
-as a ratio to the same check through the distribution of the package, measured in the same run.
+as a ratio to the same check through the distribution of the package, measured in the same run. Then the sequences that
+a loop draws a second, where it draws many at once and where it must run once a sequence.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from torch import Tensor
 from benchmarks.timing import alternating, seconds
 from pyro_ksd import Sequences, ksd_check
 from pyro_ksd.examples import random_walk
-from pyro_ksd.models import MarkovSequence, VectorizedProgram
+from pyro_ksd.models import LoopProgram, MarkovSequence, VectorizedProgram
 from pyro_ksd.models.length_distribution import has_length_distribution
 from pyro_ksd.models.programs.validation import check_program
 
 SYMBOLS = 10
 COUNT = 200
 STOP = 0.05
+ONE_BY_ONE = 500
 
 
 class Styles:
@@ -75,11 +77,18 @@ class Styles:
             pyro.sample("x", self.chain, obs=x)
 
     def loop(self) -> None:
+        self._loop(lambda x: x)
+
+    def branching_loop(self) -> None:
+        self._loop(int)
+
+    def _loop(self, index: Callable[[Tensor], Any]) -> None:
         t = 0
         stop = False
         before = None
         while not stop:
-            before = pyro.sample(f"x_{t}", dist.Categorical(self.initial if before is None else self.moves[before]))
+            law = self.initial if before is None else self.moves[index(before)]
+            before = pyro.sample(f"x_{t}", dist.Categorical(law))
             stop = pyro.sample(f"stop_{t}", dist.Bernoulli(self.stop)).bool()
             t += 1
 
@@ -87,6 +96,21 @@ class Styles:
 def check(model: Any, data: Sequences, order: int | None = None) -> Callable[[], object]:
     """A whole check, to be timed."""
     return lambda: ksd_check(model, data, order=order, bootstrap="wild", progress=False)
+
+
+def report_draws(styles: Styles) -> None:
+    """Prints how many sequences loops draw a second."""
+    print("\ndraws of a loop")
+    for size in (1_000, 20_000):
+        many = LoopProgram(styles.loop, SYMBOLS)
+        single = LoopProgram(styles.branching_loop, SYMBOLS)
+        new = seconds(lambda: LoopProgram(styles.loop, SYMBOLS).draw(size), 3)  # noqa: B023
+        again, old = alternating([lambda: many.draw(size), lambda: single.draw(ONE_BY_ONE)], 3)  # noqa: B023
+        rates = size / new, size / again, ONE_BY_ONE / old
+        print(
+            f"  {size} sequences: {rates[0]:.0f} a second at first, {rates[1]:.0f} when drawn again, {rates[2]:.0f} "
+            f"one at a time; {rates[0] / rates[2]:.1f} and {rates[1] / rates[2]:.1f} times as fast"
+        )
 
 
 def main() -> None:
@@ -119,6 +143,7 @@ def main() -> None:
         guards = seconds(lambda: check_program(program, data), 3)  # noqa: B023
         lengths = seconds(lambda: has_length_distribution(program, data), 3)  # noqa: B023
         print(f"  guards: {guards:.3f} s, length distribution: {lengths:.3f} s")
+    report_draws(styles)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,16 @@ STOPS = torch.tensor([0.2, 0.4, 0.6], dtype=torch.double)
 CHAIN = MarkovSequence.from_transitions(INITIAL, TRANSITION, 0.3)
 
 
+CONTROL_FLOW: dict[str, Callable[[Any], Any]] = {
+    "int": int,
+    "item": lambda x: x.item(),
+    "index": lambda x: [0, 1, 2][x],
+    "tolist": lambda x: x.tolist(),
+    "if": lambda x: 0 if x == 0 else (1 if x == 1 else 2),
+}
+"""Uses of a symbol as a number, which cannot be vectorized."""
+
+
 def space(longest: int = LONGEST, shortest: int = 0) -> Sequences:
     lengths = range(shortest, longest + 1)
     return Sequences.of([list(x) for length in lengths for x in product(range(S), repeat=length)], S)

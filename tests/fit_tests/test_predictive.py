@@ -229,7 +229,8 @@ def test_order_and_full_evaluation_agree() -> None:
 
     full = ksd_check(with_stops, DATA, posterior=VALUES, progress=False)["ksd_ppc"].to_dataset()
     table = ksd_check(with_stops, DATA, posterior=VALUES, order=1, progress=False)["ksd_ppc"].to_dataset()
-    xr.testing.assert_allclose(full, table, rtol=1e-9)
+    # The replicated data of the table are others; test_posterior_models compares their statistics.
+    xr.testing.assert_allclose(full["realized"], table["realized"], rtol=1e-9)
     xr.testing.assert_allclose(full, check_of(VALUES)["ksd_ppc"].to_dataset(), rtol=1e-8, atol=1e-10)
 
 

@@ -113,7 +113,7 @@ class PosteriorModels:
         model: SequenceModel = self._plain(index)
         if self._order is not None:
             model = TabulatedModel(model, self._order)
-        return EndedModel(model, self._ends) if self._ends else model
+        return self._ended(model)
 
     def __iter__(self) -> Iterator[SequenceModel]:
         """The models, one for each draw."""
@@ -141,13 +141,24 @@ class PosteriorModels:
             yield part
 
     def draw_like(self, sequences: Sequences, generator: torch.Generator) -> Sequences:
-        """Data sets of the sample size and with the covariates of the sequences, one from each model."""
+        """Data sets of the sample size and with the covariates of the sequences, one from each model.
+
+        They are drawn from the tables of the models where there are any, else by the program.
+        """
         size = len(sequences)
-        return Sequences.cat([draw_data_sets(model, 1, size, sequences.covariates, generator) for model in self])
+        covariates = sequences.covariates
+        drawn = self.batch.draw_each(size, generator) if isinstance(self.batch, TableBatch) else None
+        if drawn is not None:
+            return drawn if covariates is None else drawn.with_covariates(covariates.repeated(len(self)))
+        models = (self._ended(self._plain(index)) for index in range(len(self)))  # a table would be made in vain
+        return Sequences.cat([draw_data_sets(model, 1, size, covariates, generator) for model in models])
 
     def stacked(self, size: int) -> StackedModels:
         """The model of data sets of ``size`` sequences, one for each draw, that follow each other."""
         return StackedModels(self, size)
+
+    def _ended(self, model: SequenceModel) -> SequenceModel:
+        return EndedModel(model, self._ends) if self._ends else model
 
     def _point(self, index: int) -> dict[str, Tensor]:
         return {name: value[index] for name, value in self.values.items()}

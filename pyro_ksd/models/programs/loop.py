@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.option_checks import check_function, check_number
-from pyro_ksd.common.random_numbers import check_generator, drawn_seed
+from pyro_ksd.common.random_numbers import check_generator, drawn_seed, following_seed
 from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.programs.call_conventions import function_of
 from pyro_ksd.models.programs.global_sites import (
@@ -23,6 +23,7 @@ from pyro_ksd.models.programs.global_sites import (
     checked_point,
     sites_of,
 )
+from pyro_ksd.models.programs.loop_drawing import LoopDrawing
 from pyro_ksd.models.programs.loop_runs import DrawnRun, ObservedInLoopError
 from pyro_ksd.models.programs.loop_scoring import LoopScoring
 from pyro_ksd.models.programs.loop_site_names import SiteNames
@@ -32,6 +33,8 @@ from pyro_ksd.sequences.container import Sequences
 
 _LOOKS = 20  # forward runs in which the sites of a program are looked for
 _LOOKED_AT = 3  # forward runs after which the random states are compared
+_MANY = 300  # sequences from which on it is faster to draw them at once, also for the first time
+_SHORTEST_RUN = 8  # symbols, of a run that draws many sequences at once
 
 
 class LoopProgram(ChunkedModel):
@@ -57,8 +60,9 @@ class LoopProgram(ChunkedModel):
     initializes itself, with values that are not random, stay out of the parameter store. ``pyro.poutine.scale`` is
     ignored.
 
-    Sequences of one length run at once under :func:`torch.func.vmap`. A program whose control flow depends on the
-    symbols (``.item()``, ``int(x)``, ``if x == 3``) runs once a sequence instead, far slower; a warning says so.
+    Sequences of one length run at once under :func:`torch.func.vmap`, and many sequences are drawn at once. A program
+    whose control flow depends on the symbols (``.item()``, ``int(x)``, ``if x == 3``) runs once a sequence instead, far
+    slower; a warning says so. A program that draws random numbers beside its sites draws one sequence at a time.
 
     :param program: a callable without arguments; what it returns is ignored.
     :param alphabet_size: the number of symbols ``S``; the sites of the symbols have the values ``0 .. S-1``.
@@ -100,6 +104,7 @@ class LoopProgram(ChunkedModel):
         values = checked_point(parameters, loop_sites(program, self._names), program, ()) if parameters else {}
         self._program = bind(program, values)
         self._scoring = LoopScoring(self._program, alphabet_size, self._names)
+        self._drawing = LoopDrawing(self._program, alphabet_size, self._names, self._scoring)
 
     @property
     def is_costly(self) -> bool:
@@ -133,7 +138,7 @@ class LoopProgram(ChunkedModel):
         return values
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
-        """Independent sequences, from forward runs of the program.
+        """Independent sequences, from forward runs of the program, many at once where it allows that.
 
         The global random states (of torch, numpy, ``random``) stay as they are; without a generator, torch's seeds the
         runs.
@@ -142,15 +147,32 @@ class LoopProgram(ChunkedModel):
         if generator is not None:
             check_generator(generator)
         with isolated(seed=drawn_seed(generator)):
-            states = [random_states()]
-            rows = []
-            for run in range(num_sequences):
-                with unvalidated() if run else nullcontext():
-                    rows.append(self._forward())
-                if run < _LOOKED_AT:
-                    states.append(random_states())
-            check_goes_on(states)
-        return Sequences.of(rows, self.alphabet_size)
+            rows = self._first(min(num_sequences, _LOOKED_AT))
+            left = num_sequences - len(rows)
+            many = self._drawn_at_once(left, rows) if left >= _MANY else None
+            if many is None:
+                with unvalidated():
+                    rows += [self._forward() for _ in range(left)]
+        few = Sequences.of(rows, self.alphabet_size)
+        return few if many is None else Sequences.cat([few, many])
+
+    def _first(self, count: int) -> list[list[int]]:
+        """The first draws, one at a time. One of them is validated, and random numbers must change between them."""
+        states = [random_states()]
+        rows = []
+        for run in range(count):
+            with unvalidated() if run else nullcontext():
+                rows.append(self._forward())
+            states.append(random_states())
+        check_goes_on(states)
+        return rows
+
+    def _drawn_at_once(self, count: int, first: list[list[int]]) -> Sequences | None:
+        longest = max(map(len, first))
+        # The random states stay where they are: an attempt that fails does not change the plain draws after it.
+        seed = following_seed(torch.default_generator)
+        horizon = max(longest, _SHORTEST_RUN)
+        return self._drawing.at_once(count, horizon=horizon, max_length=self.max_length, seed=seed)
 
     def _forward(self) -> list[int]:
         run = DrawnRun(self._names, self.alphabet_size, self.max_length)

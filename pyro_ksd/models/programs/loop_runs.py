@@ -79,24 +79,8 @@ class ObservedInLoopError(ValueError):
     """Forward runs of a program do not draw from its distribution, because of an observed site or a factor."""
 
 
-class DrawnRun(LoopRun):
-    """A forward run that keeps the symbols."""
-
-    def __init__(self, names: SiteNames, alphabet_size: int, max_length: int) -> None:
-        super().__init__(names)
-        self._alphabet_size = alphabet_size
-        self._max_length = max_length
-        self.drawn: list[int] = []
-
-    def _symbol(self, msg: Any) -> None:
-        if self.count == self._max_length:
-            raise ValueError(
-                f"the program was still going at max_length={self._max_length}, expected a shorter sequence; raise "
-                "max_length, or make the sequences shorter"
-            )
-
-    def _stop(self, msg: Any) -> None:
-        """Nothing: the program draws it."""
+class ForwardRun(LoopRun):
+    """A run that draws symbols and stops; what is observed must not depend on them."""
 
     def _observed(self, msg: Any) -> None:
         begun = self.count > 0 or self.first_stop is not None
@@ -107,18 +91,47 @@ class DrawnRun(LoopRun):
                 "a global parameter, sample it before the loop"
             )
 
+
+class DrawnRun(ForwardRun):
+    """A forward run that keeps the symbols."""
+
+    def __init__(self, names: SiteNames, alphabet_size: int, max_length: int) -> None:
+        super().__init__(names)
+        self._alphabet_size = alphabet_size
+        self._max_length = max_length
+        self.drawn: list[int] = []
+
+    def _symbol(self, msg: Any) -> None:
+        if self.count == self._max_length:
+            raise too_long(self._max_length)
+
+    def _stop(self, msg: Any) -> None:
+        """Nothing: the program draws it."""
+
     def _pyro_post_sample(self, msg: Any) -> None:
         name = msg["name"]
         value = msg["value"]
         if self._names.symbol_step(name) is not None:
             if value.item() not in range(self._alphabet_size):
-                raise ValueError(
-                    f"site {name!r}: found the symbol {value.item()}, expected 0..{self._alphabet_size - 1}; fix "
-                    "alphabet_size= or the program"
-                )
+                raise unknown_symbol(name, value.item(), self._alphabet_size)
             self.drawn.append(int(value))
         elif self._names.is_stop(name) and value:
             self.ended = name
+
+
+def too_long(max_length: int) -> ValueError:
+    """The error of a program that draws a sequence of more symbols than it may."""
+    return ValueError(
+        f"the program was still going at max_length={max_length}, expected a shorter sequence; raise max_length, or "
+        "make the sequences shorter"
+    )
+
+
+def unknown_symbol(name: str, value: float, alphabet_size: int) -> ValueError:
+    """The error of a program that draws what is no symbol, at the site of a name."""
+    return ValueError(
+        f"site {name!r}: found the symbol {value}, expected 0..{alphabet_size - 1}; fix alphabet_size= or the program"
+    )
 
 
 def _check_free(msg: Any) -> None:

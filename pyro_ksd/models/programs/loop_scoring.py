@@ -23,6 +23,9 @@ from pyro_ksd.models.repeated_runs import repeatable
 from pyro_ksd.models.rounding import warn_of_rounding
 from pyro_ksd.models.session_state import session_kept, unvalidated
 
+ROUNDING = 1e-4
+"""By how much, relative and absolute, log-probabilities of plain and vectorized runs may differ."""
+
 
 class LoopScoring:
     """Scores sequences by running a program conditioned on their symbols and stops.
@@ -52,18 +55,18 @@ class LoopScoring:
         if length not in self._ends_anyway:
             expected = self._first_look(tokens[0])
         if not self.vectorizes or length not in self._ends_anyway:
-            return self._one_by_one(tokens)
+            return self.one_by_one(tokens)
         try:
-            values = self._vectorized(tokens)
+            values = self.at_once(tokens, ends_anyway=self._ends_anyway[length])
         except Exception as error:  # whatever vmap cannot do; a mistake of the user's comes again in the plain run
-            values = self._one_by_one(tokens)
+            values = self.one_by_one(tokens)
             self._give_up(str(error))
             return values
         suspect = (~(values < torch.inf)).nonzero().squeeze(1)
-        values[suspect] = self._one_by_one(tokens[suspect])
-        if expected is not None and not math.isclose(values[0], expected, rel_tol=1e-4, abs_tol=1e-4):
+        values[suspect] = self.one_by_one(tokens[suspect])
+        if expected is not None and not math.isclose(values[0], expected, rel_tol=ROUNDING, abs_tol=ROUNDING):
             self._give_up(f"a vectorized run gave log p = {float(values[0]):.6g} where a plain run gave {expected:.6g}")
-            return self._one_by_one(tokens)
+            return self.one_by_one(tokens)
         return values
 
     def _give_up(self, reason: str) -> None:
@@ -95,7 +98,8 @@ class LoopScoring:
             self._ends(self._conditioned(tokens[: run.first_stop], stop=True))
         self._ends_anyway[len(tokens)] = anyway
 
-    def _one_by_one(self, tokens: Tensor) -> Tensor:
+    def one_by_one(self, tokens: Tensor) -> Tensor:
+        """``log p``, double ``[B]``, of sequences ``[B, l]``, by plain runs that check every site."""
         with unvalidated():
             values = [self._single(row) for row in tokens]
         return torch.tensor(values, dtype=torch.double)
@@ -124,15 +128,31 @@ class LoopScoring:
             return False
         return run.complete
 
-    def _vectorized(self, tokens: Tensor) -> Tensor:
+    def at_once(self, tokens: Tensor, *, ends_anyway: bool) -> Tensor:
+        """``log p``, double ``[B]``, of sequences ``[B, l]``, by runs under vmap.
+
+        It is NaN where a plain run must find what is wrong.
+
+        :param ends_anyway: whether the program ends at this length whatever the last stop site says.
+        """
         values = self._mapped(tokens, stop=True)
-        if self._ends_anyway[tokens.shape[1]]:
+        if ends_anyway:
             values = torch.logaddexp(values, self._mapped(tokens, stop=False))
         return values
 
-    def _mapped(self, tokens: Tensor, stop: bool) -> Tensor:
-        """``log p``, double ``[B]``, of sequences ``[B, l]``; NaN where a plain run must find what is wrong."""
+    def ends(self, tokens: Tensor) -> bool:
+        """Whether a run under vmap for sequences ``[B, l]`` ends where they end."""
+        found = []
 
+        def run(symbols: Tensor) -> Tensor:
+            found.append(self._ends(self._conditioned(symbols, stop=True)))
+            return symbols
+
+        with session_kept(seed=0), unvalidated():
+            torch.func.vmap(run)(tokens)
+        return found[0]
+
+    def _mapped(self, tokens: Tensor, stop: bool) -> Tensor:
         def total(symbols: Tensor) -> Tensor:
             run = AccumulatedRun(self._names, self._dtypes, symbols.unbind(), stop, self._alphabet_size)
             with run:

@@ -126,7 +126,7 @@ class CheckedRun(ScoredRun):
         self._score(msg)
 
     def _score(self, msg: Any) -> None:
-        log_prob = _log_prob(msg)
+        log_prob = masked_log_prob(msg)
         value = float(log_prob)
         if value == -math.inf:
             raise CannotMakeSequence
@@ -164,10 +164,11 @@ class AccumulatedRun(ScoredRun):
         self._score(msg)
 
     def _score(self, msg: Any) -> None:
-        self.total = self.total + _log_prob(msg)
+        self.total = self.total + masked_log_prob(msg)
 
 
-def _log_prob(msg: Any) -> Tensor:
+def masked_log_prob(msg: Any) -> Tensor:
+    """The log-probability of the value of a site, 0 where it is masked."""
     log_prob = exact_log_prob(msg["fn"], msg["value"])
     masked: Tensor = scale_and_mask(log_prob, mask=msg["mask"])
     return masked.sum(dtype=torch.double) if masked.ndim else masked

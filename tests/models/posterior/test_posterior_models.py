@@ -227,10 +227,10 @@ def test_statistics_of_all_draws_are_those_of_each(name: str) -> None:
     case = CASES[name]
     chosen, n = views(), len(DATA)
     found = posterior_predictive(case.draws(), DATA, chosen, seed=3)
-    generator = seeded_generator(3)
+    replicates = case.draws().draw_like(DATA, seeded_generator(3))
     assert found.realized.shape == found.replicated.statistic.shape == (DRAWS, len(chosen))
-    for index, model in enumerate(case.draws()):
-        replicate, alone = model.draw(n, generator), case.alone(index)
+    for index in range(DRAWS):
+        replicate, alone = replicates[index * n : (index + 1) * n].narrowed(), case.alone(index)
         same(found.realized[index], torch.stack([u_statistic(m) for m in stein_matrices(alone, DATA, chosen)]))
         matrices = stein_matrices(alone, replicate, chosen)
         same(found.replicated.statistic[index], torch.stack([u_statistic(m) for m in matrices]))
@@ -346,6 +346,33 @@ def test_each_model_draws_a_data_set_of_its_own() -> None:
     expected = [x for model in draws for x in model.draw(4, generator).to_lists()]
     assert found.to_lists() == expected
     assert len(found) == 4 * DRAWS
+
+
+def test_a_table_draws_in_place_of_the_program() -> None:
+    asked: list[int] = []
+
+    def program(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+        if num_sequences is not None:
+            asked.append(num_sequences)
+        return chain(sequences, lengths, num_sequences)
+
+    draws = PosteriorModels(program, DATA, CHAIN, order=1)
+    known = DATA.with_covariates(torch.arange(len(DATA)))
+    asked.clear()
+    found = draws.draw_like(known, seeded_generator(1))
+    assert not asked
+    assert len(found) == len(DATA) * DRAWS
+    assert found.covariates is not None
+    assert torch.equal(torch.as_tensor(found.covariates.values), torch.arange(len(DATA)).repeat(DRAWS))
+    which = torch.arange(DRAWS).repeat_interleave(len(DATA))
+    assert draws.batch.log_joint_each(found, which).isfinite().all()
+
+
+def test_the_program_draws_where_the_table_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = PosteriorModels(chain, DATA, CHAIN, order=1)
+    monkeypatch.setattr("pyro_ksd.models.posterior.table_draws.ENTRIES", 1)
+    expected = CASES["chain"].draws().draw_like(DATA, seeded_generator(1)).to_lists()
+    assert draws.draw_like(DATA, seeded_generator(1)).to_lists() == expected
 
 
 def test_stacked_models_know_the_draw_of_each_row() -> None:

@@ -14,6 +14,7 @@ import pytest
 import torch
 from loop_programs import (
     CHAIN,
+    CONTROL_FLOW,
     INITIAL,
     LONGEST,
     STOPS,
@@ -134,15 +135,6 @@ def test_impossible_symbols_and_what_follows_them(index):
         found = model.log_joint(order)
         assert_same(found, enumerated(log_prob, order))
         assert 0 < found.isfinite().sum() < len(found)
-
-
-CONTROL_FLOW = {
-    "int": int,
-    "item": lambda x: x.item(),
-    "index": lambda x: [0, 1, 2][x],
-    "tolist": lambda x: x.tolist(),
-    "if": lambda x: 0 if x == 0 else (1 if x == 1 else 2),
-}
 
 
 @pytest.mark.parametrize("name", CONTROL_FLOW)
