@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,8 @@ _MORE_COLUMNS = 4  # all sequences together may have so many times more sparse f
 
 KEPT_SECONDS = 10.0
 """After how much time sums are kept again."""
+
+_SUMMED = [field.name for field in fields(SteinSums) if field.name != "count"]
 
 SteinState = SteinSums | SteinMatrix
 """What is known of a view's Stein kernel matrix: sums over its features, or, if it has none, the matrix itself."""
@@ -124,10 +127,26 @@ class _RunningSums:
         }
         self._edits: dict[View, list[WeightedEdits]] = {view: [] for view in views if not view.kernel.has_features}
 
-    @property
-    def is_all_summed(self) -> bool:
-        """Whether nothing waits, so that the sums tell everything."""
-        return not self._count and not self._edits and not any(self._features.values())
+    def parts(self) -> dict[str, Tensor] | None:
+        """The sums as tensors by name; ``None`` if anything waits, so that they do not tell everything."""
+        if self.signs is None or self._count or self._edits or any(self._features.values()):
+            return None
+        found = {"numbers": torch.tensor([self.num_chunks, self.num_done, self.signs.num_draws])}
+        for index, view in enumerate(self._views):
+            [sums] = self.sums[view]
+            values = {name: getattr(sums, name) for name in _SUMMED}
+            found[f"{index} rate"] = self.rates[view.operator]
+            found |= {f"{index} {name}": value for name, value in values.items() if value is not None}
+        return found
+
+    def go_on_from(self, parts: Mapping[str, Tensor]) -> None:
+        """Goes on after the chunks that some :meth:`parts` have."""
+        self.num_chunks, self.num_done, num_draws = parts["numbers"].tolist()
+        self.signs = None if self.signs is None else self.signs.part(0, num_draws)
+        for index, view in enumerate(self._views):
+            values: dict[str, Any] = {name: parts.get(f"{index} {name}") for name in _SUMMED}
+            self.rates[view.operator] = parts[f"{index} rate"]
+            self.sums[view] = [SteinSums(count=self.num_done, **values)]
 
     def add(self, chunk: Chunk) -> None:
         """Adds the next chunk."""
@@ -195,33 +214,19 @@ class _KeptSums:
     def take(self) -> None:
         """Goes on from what is in the checkpoint, if anything."""
         found = None if self._checkpoint is None else self._checkpoint.get(self._name)
-        if found is None:
-            return
-        running = self._running
-        running.num_chunks, running.num_done, draws = (int(number) for number in found.pop("numbers"))
-        running.signs = None if running.signs is None else running.signs.part(0, draws)
-        self.num_kept = running.num_done
-        names = [field.name for field in fields(SteinSums)]
-        for index, view in enumerate(running._views):
-            running.rates[view.operator] = found[f"{index} rate"]
-            parts = {name: found.get(f"{index} {name}") for name in names if name != "count"}
-            running.sums[view] = [SteinSums(count=running.num_done, **parts)]  # type: ignore[arg-type]
+        if found is not None:
+            self._running.go_on_from(found)
+            self.num_kept = self._running.num_done
 
     def put_if_due(self) -> None:
         """Keeps the sums if the last time is a while ago."""
-        running = self._running
-        due = perf_counter() - self._last >= KEPT_SECONDS
-        if self._checkpoint is None or not due or not running.is_all_summed or running.signs is None:
+        if self._checkpoint is None or perf_counter() - self._last < KEPT_SECONDS:
             return
-        part = {"numbers": torch.tensor([running.num_chunks, running.num_done, running.signs.num_draws])}
-        for index, view in enumerate(running._views):
-            [sums] = running.sums[view]
-            part[f"{index} rate"] = running.rates[view.operator]
-            values = {field.name: getattr(sums, field.name) for field in fields(SteinSums) if field.name != "count"}
-            part |= {f"{index} {name}": value for name, value in values.items() if value is not None}
-        self._checkpoint.put(self._name, part)
-        self._last = perf_counter()
-        self.num_kept = running.num_done
+        parts = self._running.parts()
+        if parts is not None:
+            self._checkpoint.put(self._name, parts)
+            self._last = perf_counter()
+            self.num_kept = self._running.num_done
 
 
 def _whole(parts: Sequence[Sequence[SteinMatrix]]) -> list[SteinState]:
