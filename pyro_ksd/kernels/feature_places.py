@@ -14,7 +14,37 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 LARGEST_CODE = 2**62
 FEW_FEATURES = 16
 """Up to so many features are never sparse, and their kernels tell what each edit changes of them."""
+_MARKED_CODES = 2**24  # to mark these, or less, takes less time than sorting the codes in use
 _DENSE_PLACES = 2**22  # a table of this size costs less than sorting, however few of its places are in use
+
+
+def is_affordable(num_entries: int, num_rows: int, num_codes: int) -> bool:
+    """Whether to have a place for every code of every row, of which at most ``num_entries`` are in use.
+
+    >>> is_affordable(10, num_rows=10, num_codes=1000), is_affordable(10, num_rows=10, num_codes=10**6)
+    (True, False)
+    """
+    return num_codes <= FEW_FEATURES or num_rows * num_codes <= max(_DENSE_PLACES, 8 * num_entries)
+
+
+def matrix_in_order(rows: Tensor, codes: Tensor, values: Tensor, num_rows: int, num_codes: int) -> FeatureMatrix:
+    """A sparse matrix from entries, ``[M]`` each, with ascending rows and, in a row, ascending codes.
+
+    >>> one = torch.ones(2, dtype=torch.double)
+    >>> matrix_in_order(torch.tensor([0, 1]), torch.tensor([5, 3]), one, 2, 10).codes
+    tensor([3, 5])
+    """
+    if num_codes <= _MARKED_CODES:
+        used = torch.zeros(num_codes, dtype=torch.bool)
+        used[codes] = True
+        columns = used.nonzero().squeeze(1)
+        index = (used.cumsum(0) - 1).index_select(0, codes)
+    else:
+        columns, index = codes.unique(return_inverse=True)
+    shape = (num_rows, len(columns))
+    places = torch.stack([rows, index])
+    sparse = torch.sparse_coo_tensor(places, values, shape, is_coalesced=True, check_invariants=False)
+    return FeatureMatrix(sparse, columns)
 
 
 class FeaturePlaces(ABC):
@@ -50,8 +80,7 @@ class FeaturePlaces(ABC):
                 f"expected at most 2**62 different features, found {num_codes}; "
                 "use shorter n-grams (or prefixes) or a smaller alphabet"
             )
-        affordable = max(_DENSE_PLACES, 8 * sum(codes.numel() for _, codes in entries))
-        if num_codes <= FEW_FEATURES or num_rows * num_codes <= affordable:
+        if is_affordable(sum(codes.numel() for _, codes in entries), num_rows, num_codes):
             return DensePlaces(num_rows, num_codes)
         rows = torch.cat([rows.expand_as(codes).reshape(-1) for rows, codes in entries])
         return SparsePlaces(rows, torch.cat([codes.reshape(-1) for _, codes in entries]), num_rows)
@@ -75,7 +104,7 @@ class DensePlaces(FeaturePlaces):
         if self._shape[1] <= FEW_FEATURES or 8 * int(matrix.count_nonzero()) >= self.size:
             return FeatureMatrix(matrix)
         row, code = matrix.nonzero().unbind(1)
-        return FeatureMatrix.from_entries(row, code, matrix[row, code], self._shape[0])
+        return matrix_in_order(row, code, matrix[row, code], *self._shape)
 
     def entries(self) -> tuple[Tensor, Tensor]:
         place = torch.arange(self.size)
@@ -100,8 +129,10 @@ class SparsePlaces(FeaturePlaces):
         return values[self._keys // self._width]
 
     def matrix(self, values: Tensor) -> FeatureMatrix:
-        row, code = self.entries()
-        return FeatureMatrix.from_entries(row, code, values, self._num_rows)
+        index = torch.stack([self._keys // self._width, self._keys % self._width])
+        shape = (self._num_rows, len(self._codes))
+        sparse = torch.sparse_coo_tensor(index, values, shape, is_coalesced=True, check_invariants=False)
+        return FeatureMatrix(sparse, self._codes)
 
     def entries(self) -> tuple[Tensor, Tensor]:
         return self._keys // self._width, self._codes[self._keys % self._width]
