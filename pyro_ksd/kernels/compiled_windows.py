@@ -82,7 +82,7 @@ class Coefficients(NamedTuple):
     :ivar codes: long ``[D]``, ascending.
     :ivar total: ``[D]``, the sums over all sequences.
     :ivar begin: long ``[N + 1]``, where the entries of each sequence in the next two begin.
-    :ivar column: long, the columns of what each sequence itself has in the sums.
+    :ivar column: long, the columns of what each sequence itself has in the sums; empty if it has all of them.
     :ivar value: the values of it.
     """
 
@@ -205,7 +205,7 @@ def _coefficients(witness: Witness, offset: int, num_codes: int) -> Coefficients
         begin = torch.searchsorted(row, torch.arange(len(own) + 1))
     else:
         value = own[:, left:right].reshape(-1)
-        column = torch.arange(right - left).repeat(len(own))
+        column = codes[:0]
         begin = torch.arange(len(own) + 1) * (right - left)
     parts = (codes[left:right] - offset, witness.total[left:right], begin, column, value)
     return Coefficients(*(part.contiguous().numpy() for part in parts))
@@ -226,12 +226,18 @@ def _hash_table(room: np.ndarray) -> Slots:
 
 
 @compiled
+def _first_slot(code: int, mask: int) -> int:
+    """Where to look first for a code in a hash table of ``mask + 1`` slots, a power of 2."""
+    return (code ^ (code >> 7) ^ (code >> 19)) * 40503 & mask
+
+
+@compiled
 def _slot(code: int, keys: np.ndarray, claimed: np.ndarray) -> int:
     """The slot of a code; a free one if it has none yet."""
     if len(keys) == 0:
         return code
     mask = len(keys) - 1
-    slot = (code ^ (code >> 7) ^ (code >> 19)) * 40503 & mask
+    slot = _first_slot(code, mask)
     while keys[slot] != code:
         if keys[slot] == _FREE:
             keys[slot] = code
@@ -243,21 +249,19 @@ def _slot(code: int, keys: np.ndarray, claimed: np.ndarray) -> int:
 
 
 @compiled
-def _scale(energy: float, length: int, width: int, divisors: np.ndarray, by_energy: bool) -> float:
-    if not by_energy:
-        return float(1 / np.sqrt(divisors[length]))
-    if length < width:  # no windows; the energy is 0 but for rounding
-        return 0.0
-    return float(1 / np.sqrt(divisors[length] * energy))
+def _scale(energy: float, divisor: float, has_windows: bool, by_energy: bool) -> float:
+    if by_energy:
+        return float(1 / np.sqrt(divisor * energy)) if has_windows else 0.0
+    return float(1 / np.sqrt(divisor))
 
 
 @compiled
-def _look_up(code: int, known: np.ndarray, total: np.ndarray, values: np.ndarray, slot: int) -> None:
-    """Replaces NaN by the coefficient of a feature that the sequence itself does not have."""
-    if np.isnan(values[slot]):
-        column = np.searchsorted(known, code)
-        is_known = column < len(known) and known[column] == code
-        values[slot] = total[column] if is_known else 0.0
+def _look_up(code: int, known: np.ndarray, total: np.ndarray) -> float:
+    """The coefficient of a feature that the sequence itself does not have."""
+    column = np.searchsorted(known, code)
+    if column < len(known) and known[column] == code:
+        return float(total[column])
+    return 0.0
 
 
 @compiled
@@ -301,7 +305,7 @@ def _visit(
     With weights ``[E]``, adds the Stein features to ``values [slots]``. Without them, ``values`` are the coefficients of
     the witness, NaN where they are to be looked up, and ``steps [E]`` gets how far each edit moves along it.
     """
-    # Each array is taken out of its tuple once: numba counts references.
+    # Numba counts references: each array is taken out of its tuple once, and none is passed to a function for each edit.
     tokens = counting.tokens[row]
     length = counting.lengths[row]
     digits = counting.digits
@@ -318,6 +322,7 @@ def _visit(
     if coefficients is not None:
         known = coefficients.codes
         total = coefficients.total
+    mask = len(keys) - 1
     width = len(digits)
     own = np.empty(max(length, 1), np.int64)  # the slot of the window that ends at each position
     energy = 0.0
@@ -327,11 +332,12 @@ def _visit(
             code += digits[back] * tokens[end - back]
         slot = _slot(code, keys, claimed)
         if coefficients is not None:
-            _look_up(code, known, total, values, slot)
+            if np.isnan(values[slot]):
+                values[slot] = _look_up(code, known, total)
         own[end] = slot
         energy += gain[counts[slot]]
         counts[slot] += 1
-    old_scale = _scale(energy, length, width, divisors, by_energy)
+    old_scale = _scale(energy, divisors[length], length >= width, by_energy)
     common = 0.0
     if coefficients is not None:
         for end in range(width - 1, length):
@@ -339,7 +345,11 @@ def _visit(
     for block in range(len(edits.shapes)):
         removed = edits.shapes[block, 0]
         arrived = edits.shapes[block, 1]
+        first_symbol = edits.symbols[block]
         new_length = length + arrived - removed
+        divisor = divisors[max(new_length, 0)]
+        last_energy = -1.0
+        scale = 0.0
         codes = np.empty(arrived + width, np.int64)
         created = np.empty(arrived + width, np.int64)
         edit = edits.edits[block, row]
@@ -359,22 +369,32 @@ def _visit(
             first, last = _outer_codes(tokens, length, start, removed, arrived, digits, codes)
             all_weights = 0.0
             while edit < last_edit and starts[edit] == start:
-                symbols = edits.symbols[block] + edit * arrived
+                symbols = first_symbol + edit * arrived
                 new_energy = rest
                 moved = -lost
                 for j in range(first, last):
                     code = codes[j]
-                    for place in range(max(0, j - width + 1), min(arrived, j + 1)):
-                        code += digits[j - place] * inserted[symbols + place]
-                    slot = _slot(code, keys, claimed)
+                    if arrived == 1:
+                        code += digits[j] * inserted[symbols]
+                    else:
+                        for place in range(max(0, j - width + 1), min(arrived, j + 1)):
+                            code += digits[j - place] * inserted[symbols + place]
+                    slot = code
+                    if mask >= 0:
+                        slot = _first_slot(code, mask)
+                        if keys[slot] != code:
+                            slot = _slot(code, keys, claimed)
                     created[j] = slot
                     count = counts[slot]
                     new_energy += gain[count]
                     if coefficients is not None:
-                        _look_up(code, known, total, values, slot)
+                        if np.isnan(values[slot]):
+                            values[slot] = _look_up(code, known, total)
                         moved += step[count] * values[slot]
                     counts[slot] = count + 1
-                scale = _scale(new_energy, new_length, width, divisors, by_energy)
+                if new_energy != last_energy:
+                    scale = _scale(new_energy, divisor, new_length >= width, by_energy)
+                    last_energy = new_energy
                 if coefficients is not None:
                     steps[edit] = scale * moved + common * (scale - old_scale)
                     for j in range(first, last):
@@ -471,12 +491,14 @@ def _steps(
     is_direct = len(keys) == 0
     values = np.zeros(len(slots.counts)) if is_direct else np.full(len(keys), np.nan)
     for row in range(first, last):
+        begin = coefficients.begin[row]
         if is_direct:
             for column in range(len(codes)):
                 values[codes[column]] = total[column]
-        for entry in range(coefficients.begin[row], coefficients.begin[row + 1]):
-            column = columns[entry]
-            values[_slot(codes[column], keys, claimed)] = total[column] - own[entry]
+        for entry in range(begin, coefficients.begin[row + 1]):
+            column = columns[entry] if len(columns) > 0 else entry - begin
+            slot = codes[column] if is_direct else _slot(codes[column], keys, claimed)
+            values[slot] = total[column] - own[entry]
         _visit(row, counting, edits, slots, values, None, coefficients, steps)
         if not is_direct:
             for index in range(claimed[0]):

@@ -101,7 +101,7 @@ class DensePlaces(FeaturePlaces):
 
     def matrix(self, values: Tensor) -> FeatureMatrix:
         matrix = values.view(self._shape)
-        if self._shape[1] <= FEW_FEATURES or 8 * int(matrix.count_nonzero()) >= self.size:
+        if self._shape[1] <= FEW_FEATURES or 8 * int((matrix != 0).sum()) >= self.size:
             return FeatureMatrix(matrix)
         row, code = matrix.nonzero().unbind(1)
         return matrix_in_order(row, code, matrix[row, code], *self._shape)
