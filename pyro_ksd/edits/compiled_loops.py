@@ -320,24 +320,58 @@ def sparse_features(
     weights: np.ndarray,
     slots: Slots,
     entries: Entries,
+    used: np.ndarray,
 ) -> None:
+    """The Stein features of some rows as entries; marks their codes in ``used``, unless that is empty."""
     keys = slots.keys
     claimed = slots.claimed
-    values = np.zeros(len(keys))
+    values = np.zeros(len(slots.counts))
     for row in range(first, last):
         _visit_row(row, counting, edits, slots, values, weights, None, None)
         begin = entries.begin[row]
-        count = claimed[0]
+        codes = entries.code[begin : entries.begin[row + 1]]
+        found = entries.value[begin : entries.begin[row + 1]]
+        count = 0
+        if len(keys) == 0:
+            for code in range(len(values)):
+                if values[code] != 0:
+                    codes[count] = code
+                    found[count] = values[code]
+                    values[code] = 0.0
+                    count += 1
+        else:
+            count = claimed[0]
+            for index in range(count):
+                codes[index] = keys[claimed[1 + index]]
+            codes[:count].sort()
+            for index in range(count):
+                slot = _slot(codes[index], keys, claimed)
+                found[index] = values[slot]
+                values[slot] = 0.0
+            _free(keys, claimed)
         entries.count[row] = count
-        codes = entries.code[begin : begin + count]
-        for index in range(count):
-            codes[index] = keys[claimed[1 + index]]
-        codes.sort()
-        for index in range(count):
-            slot = _slot(codes[index], keys, claimed)
-            entries.value[begin + index] = values[slot]
-            values[slot] = 0.0
-        _free(keys, claimed)
+        if len(used) > 0:
+            for index in range(count):
+                used[codes[index]] = True
+
+
+@compiled
+def collect_entries(
+    first: int, last: int, entries: Entries, begin: np.ndarray, columns: np.ndarray, index: np.ndarray, value: np.ndarray
+) -> None:
+    """Moves the entries of some rows together.
+
+    :param begin: long ``[N]``, where those of each row are to begin.
+    :param columns: long, the column of each code; empty to keep the codes.
+    :param index: long ``[2, M]``, gets row and column of each entry.
+    :param value: ``[M]``, gets the values.
+    """
+    for row in range(first, last):
+        for entry in range(entries.count[row]):
+            code = entries.code[entries.begin[row] + entry]
+            index[0, begin[row] + entry] = row
+            index[1, begin[row] + entry] = columns[code] if len(columns) > 0 else code
+            value[begin[row] + entry] = entries.value[entries.begin[row] + entry]
 
 
 @compiled

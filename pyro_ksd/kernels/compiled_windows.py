@@ -15,6 +15,7 @@ from pyro_ksd.edits.compiled_loops import (
     Coefficients,
     Counting,
     Entries,
+    collect_entries,
     dense_features,
     direct_slots,
     hash_table,
@@ -22,10 +23,12 @@ from pyro_ksd.edits.compiled_loops import (
     window_steps,
 )
 from pyro_ksd.edits.flat_edits import FlatEdits
-from pyro_ksd.kernels.feature_places import DensePlaces, is_affordable, matrix_in_order
+from pyro_ksd.kernels.feature_places import FEW_FEATURES, MARKED_CODES, DensePlaces, matrix_in_order
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
+
+_CODES_OF_A_FEATURE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +78,9 @@ class CompiledWindows:
 
     def stein_features(self, weights: Tensor) -> list[FeatureMatrix]:
         """The Stein features under each of ``K`` models, from weights ``[K, E]``."""
-        features = self._dense_features if self._is_direct else self._sparse_features
+        most = int(self._room.sum())
+        is_dense = self.num_codes <= FEW_FEATURES or len(self._room) * self.num_codes <= 4 * most
+        features = self._dense_features if is_dense else self._sparse_features
         return [features(own) for own in weights.double().contiguous().numpy()]
 
     def steps_along(self, witness: Witness, offset: int) -> Tensor:
@@ -99,7 +104,8 @@ class CompiledWindows:
 
     @property
     def _is_direct(self) -> bool:
-        return is_affordable(int(self._room.sum()), len(self._room), self.num_codes)
+        """Whether to have a slot for every code: it takes less time to go through all of them than to sort some."""
+        return len(self._room) * self.num_codes <= _CODES_OF_A_FEATURE * int(self._room.sum())
 
     def _dense_features(self, weights: np.ndarray) -> FeatureMatrix:
         num_rows = len(self._room)
@@ -116,16 +122,26 @@ class CompiledWindows:
         begin = np.concatenate([[0], self._room.cumsum()])
         count = np.zeros(num_rows, dtype=np.int64)
         entries = Entries(begin, count, np.empty(begin[-1], dtype=np.int64), np.empty(begin[-1]))
+        used = np.zeros(self.num_codes if self.num_codes <= MARKED_CODES else 0, dtype=np.bool_)
 
         def loop(first: int, last: int) -> None:
-            slots = hash_table(self._room[first:last])
-            sparse_features(first, last, self.counting, self.edits, weights, slots, entries)
+            slots = direct_slots(self.num_codes) if self._is_direct else hash_table(self._room[first:last])
+            sparse_features(first, last, self.counting, self.edits, weights, slots, entries, used)
 
         share_rows(loop, self.edits.work)
-        row = np.repeat(np.arange(num_rows), count)
-        kept = np.arange(len(row)) + np.repeat(begin[:-1] - (count.cumsum() - count), count)
-        parts = [torch.from_numpy(part) for part in (row, entries.code[kept], entries.value[kept])]
-        return matrix_in_order(*parts, num_rows, self.num_codes)
+        total = int(count.sum())
+        place = count.cumsum() - count
+        column = used.cumsum() - 1
+        index = np.empty((2, total), dtype=np.int64)
+        value = np.empty(total)
+        share_rows(
+            lambda first, last: collect_entries(first, last, entries, place, column, index, value), self.edits.work
+        )
+        codes = torch.from_numpy(used.nonzero()[0])
+        places = torch.from_numpy(index)
+        if not len(used):
+            codes, places[1] = places[1].unique(return_inverse=True)
+        return matrix_in_order(places, torch.from_numpy(value), num_rows, codes)
 
 
 def _coefficients(witness: Witness, offset: int, num_codes: int) -> Coefficients:

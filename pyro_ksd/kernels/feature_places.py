@@ -14,7 +14,8 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 LARGEST_CODE = 2**62
 FEW_FEATURES = 16
 """Up to so many features are never sparse, and their kernels tell what each edit changes of them."""
-_MARKED_CODES = 2**24  # to mark these, or less, takes less time than sorting the codes in use
+MARKED_CODES = 2**24
+"""Up to so many codes those in use are found by marking them, which takes less time than sorting."""
 _DENSE_PLACES = 2**22  # a table of this size costs less than sorting, however few of its places are in use
 
 
@@ -27,24 +28,21 @@ def is_affordable(num_entries: int, num_rows: int, num_codes: int) -> bool:
     return num_codes <= FEW_FEATURES or num_rows * num_codes <= max(_DENSE_PLACES, 8 * num_entries)
 
 
-def matrix_in_order(rows: Tensor, codes: Tensor, values: Tensor, num_rows: int, num_codes: int) -> FeatureMatrix:
-    """A sparse matrix from entries, ``[M]`` each, with ascending rows and, in a row, ascending codes.
+def matrix_in_order(places: Tensor, values: Tensor, num_rows: int, codes: Tensor) -> FeatureMatrix:
+    """A sparse matrix from entries in ascending order.
 
-    >>> one = torch.ones(2, dtype=torch.double)
-    >>> matrix_in_order(torch.tensor([0, 1]), torch.tensor([5, 3]), one, 2, 10).codes
-    tensor([3, 5])
+    :param places: long ``[2, M]``, row and column of each entry.
+    :param values: ``[M]``.
+    :param codes: long ``[D]``, of the columns, ascending.
+
+    >>> places = torch.tensor([[0, 1], [1, 0]])
+    >>> matrix_in_order(places, torch.ones(2), 2, torch.tensor([3, 5])).values.to_dense()
+    tensor([[0., 1.],
+            [1., 0.]])
     """
-    if num_codes <= _MARKED_CODES:
-        used = torch.zeros(num_codes, dtype=torch.bool)
-        used[codes] = True
-        columns = used.nonzero().squeeze(1)
-        index = (used.cumsum(0) - 1).index_select(0, codes)
-    else:
-        columns, index = codes.unique(return_inverse=True)
-    shape = (num_rows, len(columns))
-    places = torch.stack([rows, index])
+    shape = (num_rows, len(codes))
     sparse = torch.sparse_coo_tensor(places, values, shape, is_coalesced=True, check_invariants=False)
-    return FeatureMatrix(sparse, columns)
+    return FeatureMatrix(sparse, codes)
 
 
 class FeaturePlaces(ABC):
@@ -103,8 +101,10 @@ class DensePlaces(FeaturePlaces):
         matrix = values.view(self._shape)
         if self._shape[1] <= FEW_FEATURES or 8 * int((matrix != 0).sum()) >= self.size:
             return FeatureMatrix(matrix)
-        row, code = matrix.nonzero().unbind(1)
-        return matrix_in_order(row, code, matrix[row, code], *self._shape)
+        is_used = matrix != 0
+        codes = is_used.any(0).nonzero().squeeze(1)
+        places = is_used.index_select(1, codes).nonzero().t()
+        return matrix_in_order(places, matrix[is_used], self._shape[0], codes)
 
     def entries(self) -> tuple[Tensor, Tensor]:
         place = torch.arange(self.size)
@@ -129,10 +129,8 @@ class SparsePlaces(FeaturePlaces):
         return values[self._keys // self._width]
 
     def matrix(self, values: Tensor) -> FeatureMatrix:
-        index = torch.stack([self._keys // self._width, self._keys % self._width])
-        shape = (self._num_rows, len(self._codes))
-        sparse = torch.sparse_coo_tensor(index, values, shape, is_coalesced=True, check_invariants=False)
-        return FeatureMatrix(sparse, self._codes)
+        places = torch.stack([self._keys // self._width, self._keys % self._width])
+        return matrix_in_order(places, values, self._num_rows, self._codes)
 
     def entries(self) -> tuple[Tensor, Tensor]:
         return self._keys // self._width, self._codes[self._keys % self._width]
