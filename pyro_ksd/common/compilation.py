@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,7 +35,14 @@ def is_compiled() -> bool:
 
 @cache
 def _has_numba() -> bool:
-    return find_spec("numba") is not None
+    try:
+        import numba  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    except ImportError as error:  # numba refuses versions of numpy that are newer than itself
+        announce(f"pyro_ksd: inner loops run in torch, because numba cannot be loaded: {error}")
+        return False
+    return True
 
 
 def compiled(function: Function) -> Function:
@@ -48,7 +54,7 @@ def compiled(function: Function) -> Function:
         return function
     import numba
 
-    _announce_compilation()
+    _listen()
     try:
         dispatcher = numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:  # no folder to keep the code in
@@ -57,22 +63,24 @@ def compiled(function: Function) -> Function:
 
 
 @cache
-def _announce_compilation() -> None:
-    """Lets the first compilation of this process say so, where somebody can see it."""
+def _listen() -> None:
+    """Lets compilations of this package's functions say so."""
     from numba.core import event
 
-    class Announcement(event.Listener):  # type: ignore[misc]
-        said = False
-
+    class Listener(event.Listener):  # type: ignore[misc]
         def on_start(self, event: Any) -> None:
-            if not self.said and event.data["dispatcher"].py_func.__module__.startswith("pyro_ksd."):
-                self.said = True
-                announce("pyro_ksd: compiling inner loops; later runs load them from disk")
+            if event.data["dispatcher"].py_func.__module__.startswith("pyro_ksd."):
+                _announce_once()
 
         def on_end(self, event: Any) -> None:
             pass
 
-    event.register("numba:compile", Announcement())
+    event.register("numba:compile", Listener())
+
+
+@cache
+def _announce_once() -> None:
+    announce("pyro_ksd: compiling inner loops; later runs load them from disk")
 
 
 def num_threads() -> int:

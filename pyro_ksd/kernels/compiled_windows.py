@@ -28,7 +28,8 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
 
-_CODES_OF_A_FEATURE = 64
+_DENSE_SHARE = 4  # if fewer of the codes than one in four can be in use, the features are sparse
+_CODES_OF_A_FEATURE = 64  # to go through so many codes takes as long as to sort one feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ class CompiledWindows:
     def stein_features(self, weights: Tensor) -> list[FeatureMatrix]:
         """The Stein features under each of ``K`` models, from weights ``[K, E]``."""
         most = int(self._room.sum())
-        is_dense = self.num_codes <= FEW_FEATURES or len(self._room) * self.num_codes <= 4 * most
+        is_dense = self.num_codes <= FEW_FEATURES or len(self._room) * self.num_codes <= _DENSE_SHARE * most
         features = self._dense_features if is_dense else self._sparse_features
         return [features(own) for own in weights.double().contiguous().numpy()]
 

@@ -14,6 +14,8 @@ from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, Neighborhood, zs
 from pyro_ksd.models.distributions.factor_table import FactorTable, check_order, context_is_possible
 from pyro_ksd.sequences.container import Sequences
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 SIZE, MODELS = 2, 3
 SPACE = Sequences.of([list(x) for length in range(5) for x in product(range(SIZE), repeat=length)], SIZE)
 AROUND: list[Neighborhood] = [zs(), DoubleSubstitutions()]
