@@ -199,6 +199,7 @@ def _visit_row(
         known = coefficients.codes
         total = coefficients.total
     mask = len(keys) - 1
+    by_counts = by_energy and gain[1] != gain[0]  # else the scale depends on the length alone
     width = len(digits)
     own = np.empty(max(length, 1), np.int64)  # the slot of the window that ends at each position
     energy = 0.0
@@ -206,7 +207,7 @@ def _visit_row(
         code = 0
         for back in range(width):
             code += digits[back] * tokens[end - back]
-        slot = _slot(code, keys, claimed)
+        slot = code if mask < 0 else _slot(code, keys, claimed)
         if coefficients is not None:
             if np.isnan(values[slot]):
                 values[slot] = _look_up(code, known, total)
@@ -224,8 +225,8 @@ def _visit_row(
         first_symbol = edits.symbols[block]
         new_length = length + arrived - removed
         divisor = divisors[max(new_length, 0)]
-        last_energy = -1.0
-        scale = 0.0
+        num_windows = max(new_length - width + 1, 0)
+        scale = _scale(num_windows * gain[0], divisor, num_windows > 0, by_energy)
         codes = np.empty(arrived + width, np.int64)
         created = np.empty(arrived + width, np.int64)
         edit = edits.edits[block, row]
@@ -244,7 +245,41 @@ def _visit_row(
                     lost += step[counts[slot]] * values[slot]
             first, last = _outer_codes(tokens, length, start, removed, arrived, digits, codes)
             all_weights = 0.0
-            while edit < last_edit and starts[edit] == start:
+            stop = edit
+            while stop < last_edit and starts[stop] == start:
+                stop += 1
+            # With one inserted symbol, and a scale that is known, nothing is put in: window by window, each symbol adds one
+            # product. This needs that no edit creates a window twice.
+            is_simple = arrived == 1 and mask < 0 and not by_counts
+            if is_simple:
+                repeated = 0
+                for j in range(first + 1, last):
+                    for i in range(first, j):
+                        difference = codes[i] - codes[j]
+                        digit = digits[j] - digits[i]
+                        for other in range(edit, stop):
+                            repeated += difference == digit * inserted[first_symbol + other]
+                is_simple = repeated == 0
+            if is_simple:
+                if weights is not None:
+                    for other in range(edit, stop):
+                        all_weights += weights[other]
+                    common += all_weights * (scale - old_scale)
+                    all_weights *= scale
+                if coefficients is not None:
+                    for other in range(edit, stop):
+                        steps[other] = common * (scale - old_scale) - scale * lost
+                for j in range(first, last):
+                    code = codes[j]
+                    digit = digits[j]
+                    for other in range(edit, stop):
+                        slot = code + digit * inserted[first_symbol + other]
+                        if weights is not None:
+                            values[slot] += scale * weights[other] * step[counts[slot]]
+                        if coefficients is not None:
+                            steps[other] += scale * step[counts[slot]] * values[slot]
+                edit = stop
+            while edit < stop:
                 symbols = first_symbol + edit * arrived
                 new_energy = rest
                 moved = -lost
@@ -268,9 +303,8 @@ def _visit_row(
                             values[slot] = _look_up(code, known, total)
                         moved += step[count] * values[slot]
                     counts[slot] = count + 1
-                if new_energy != last_energy:
-                    scale = _scale(new_energy, divisor, new_length >= width, by_energy)
-                    last_energy = new_energy
+                if by_counts:
+                    scale = _scale(new_energy, divisor, num_windows > 0, by_energy)
                 if coefficients is not None:
                     steps[edit] = scale * moved + common * (scale - old_scale)
                     for j in range(first, last):
