@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much compiled inner loops save: ``python -m benchmarks.engine_compiled``.
 
-Torch and compiled loops take turns in one run, and, if there is a C compiler, so does a plain loop in C. Times are those of
-the processor, added up over all threads, and those of the clock. The model is a first-order chain; the edits are all
-substitutions, insertions and deletions.
+Torch and compiled loops take turns in one run, and, if there is a C compiler, so does a plain loop in C. Times are
+those of the processor, added up over all threads, and those of the clock. The model is a first-order chain; the edits
+are all substitutions, insertions and deletions.
 """
 
 from __future__ import annotations
@@ -105,12 +105,20 @@ def plain_loop() -> Callable[[WeightedEdits, int], Callable[[], object]] | None:
             psi = np.zeros((len(tokens), size**t))
             counts = np.zeros(size**t, dtype=np.int64)
             for block, weights in zip(chunk.edits.blocks, chunk.edits.split(chunk.weights), strict=True):
-                parts = [np.ascontiguousarray(part.numpy()) for part in (block.owner, block.start, block.inserted, weights)]
+                parts = [
+                    np.ascontiguousarray(part.numpy()) for part in (block.owner, block.start, block.inserted, weights)
+                ]
                 owner, start, inserted, own = parts
                 numbers = [ctypes.c_int64(n) for n in (block.removed, inserted.shape[1], len(block), t, size, size**t)]
                 removed, arrived, num_edits, *codes = numbers
                 add_block(
-                    *(pointer(tokens), ctypes.c_int64(tokens.shape[1]), pointer(lengths), pointer(owner), pointer(start)),
+                    *(
+                        pointer(tokens),
+                        ctypes.c_int64(tokens.shape[1]),
+                        pointer(lengths),
+                        pointer(owner),
+                        pointer(start),
+                    ),
                     *(removed, pointer(inserted), arrived, num_edits, pointer(own), *codes),
                     *(pointer(root), pointer(counts), pointer(psi)),
                 )
@@ -128,7 +136,9 @@ def whole_way(repeats: int) -> None:
     views = [View(f"content-{t}", OPERATOR, ContiguousKernel(t)) for t in (1, 2, 3)]
     num_edits = len(OPERATOR.neighborhood.edits(data))
     print(f"\nThe whole way to content-1, content-2 and content-3 together, {size} symbols: million edits per second")
-    print(f"{'threads':>8}{'torch':>10}{'compiled':>10}{'ratio':>8}{'processor: torch':>20}{'compiled':>10}{'ratio':>8}")
+    print(
+        f"{'threads':>8}{'torch':>10}{'compiled':>10}{'ratio':>8}{'processor: torch':>20}{'compiled':>10}{'ratio':>8}"
+    )
     most = torch.get_num_threads()
     for threads in range(1, most + 1):
         torch.set_num_threads(threads)
@@ -157,7 +167,9 @@ def features(settings: Sequence[tuple[int, int]], repeats: int) -> dict[tuple[in
             plain = make_plain(chunk, t)
             assert np.abs(plain() - matrix_by_code(matrix, size**t)).max() < 1e-10
             calls.append(plain)
-        by_torch, compiled, steps_by_torch, steps, *c = (1e9 * own[0] / len(chunk.edits) for own in in_turn(calls, repeats))
+        by_torch, compiled, steps_by_torch, steps, *c = (
+            1e9 * own[0] / len(chunk.edits) for own in in_turn(calls, repeats)
+        )
         shown = f"{c[0]:>10.1f}" if c else f"{'':>10}"
         print(f"{size:>8}{t:>4}{by_torch:>10.1f}{shown}{compiled:>10.1f}{by_torch / compiled:>8.1f}", end="")
         print(f"{steps_by_torch:>16.1f}{steps:>10.1f}{steps_by_torch / steps:>8.1f}")

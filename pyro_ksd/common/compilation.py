@@ -29,7 +29,9 @@ def is_compiled() -> bool:
     """
     value = os.environ.get(SWITCH, "1")
     if value not in ("0", "1"):
-        raise ValueError(f"{SWITCH}: expected 0 (torch alone) or 1 (compiled where numba is installed), found {value!r}")
+        raise ValueError(
+            f"{SWITCH}: expected 0 (torch alone) or 1 (compiled where numba is installed), found {value!r}"
+        )
     return value == "1" and _has_numba()
 
 
@@ -67,7 +69,7 @@ def _listen() -> None:
     """Lets compilations of this package's functions say so."""
     from numba.core import event
 
-    class Listener(event.Listener):  # type: ignore[misc]
+    class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
             if event.data["dispatcher"].py_func.__module__.startswith("pyro_ksd."):
                 _announce_once()

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops over the edits of sequences, compiled by numba: changes of counts of windows, ratios of products of factors.
 
-A row is handled at a time. Around each place of it, what an edit destroys is found once for all edits there, and what an
-inserted symbol adds to the code of a window is one multiplication.
+A row is handled at a time. Around each place of it, what an edit destroys is found once for all edits there: destroyed
+windows are really taken out of the counts. Created ones are put in one after the other and taken out again, so that
+counts change by one and equal windows need no search. An inserted symbol adds one product to the code of a window.
 
-All compiled loops stand in this module: numba compiles a function again if its own file has changed, but not if a function
-that it calls has changed in another file.
+All compiled loops are in this module: numba compiles a function again if its own file has changed, but not if a
+function that it calls has changed in another file.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Counting(NamedTuple):
 
     :ivar tokens: long ``[N, T]``.
     :ivar lengths: long ``[N]``.
-    :ivar digits: long ``[width]``, by which each symbol of a window is multiplied in its code, from the last to the first.
+    :ivar digits: long ``[width]``, the factors of the symbols of a window in its code, from the last to the first.
     :ivar transformed: ``T(c)`` of the counts ``0, 1, ...``; ``step`` and ``gain`` are ``T(c + 1) - T(c)`` and
         ``T(c + 1)² - T(c)²``.
     :ivar divisors: for each length, by what the energy ``Σ T(c_u)²`` is multiplied in ``1 / scale²``.
@@ -59,13 +60,13 @@ class Entries(NamedTuple):
     """Entries of a sparse matrix, with room for all that the rows may have.
 
     :ivar begin: long ``[N + 1]``, where the room of each row begins.
-    :ivar count: long ``[N]``, how many entries each row has.
+    :ivar found: long ``[N]``, how many entries each row has.
     :ivar code: long, the codes, ascending within a row.
     :ivar value: the values.
     """
 
     begin: np.ndarray
-    count: np.ndarray
+    found: np.ndarray
     code: np.ndarray
     value: np.ndarray
 
@@ -178,10 +179,10 @@ def _visit_row(
 ) -> None:
     r"""All edits of one row.
 
-    With weights ``[E]``, adds the Stein features to ``values [slots]``. Without them, ``values`` are the coefficients of
-    the witness, NaN where they are to be looked up, and ``steps [E]`` gets how far each edit moves along it.
+    With weights ``[E]``, adds the Stein features to ``values [slots]``. Without them, ``values`` are the coefficients
+    of the witness, NaN where they are to be looked up, and ``steps [E]`` gets how far each edit moves along it.
     """
-    # Numba counts references: each array is taken out of its tuple once, and none is passed to a function for each edit.
+    # Numba counts references: each array is taken out of its tuple once, and none is passed on for each edit.
     tokens = counting.tokens[row]
     length = counting.lengths[row]
     digits = counting.digits
@@ -208,7 +209,7 @@ def _visit_row(
         for back in range(width):
             code += digits[back] * tokens[end - back]
         slot = code if mask < 0 else _slot(code, keys, claimed)
-        if coefficients is not None:
+        if coefficients is not None:  # noqa: SIM102  # by this test alone numba leaves the branch out
             if np.isnan(values[slot]):
                 values[slot] = _look_up(code, known, total)
         own[end] = slot
@@ -248,8 +249,8 @@ def _visit_row(
             stop = edit
             while stop < last_edit and starts[stop] == start:
                 stop += 1
-            # With one inserted symbol, and a scale that is known, nothing is put in: window by window, each symbol adds one
-            # product. This needs that no edit creates a window twice.
+            # With one inserted symbol and a known scale nothing need be put in: window by window, each symbol adds one
+            # product, if no edit creates a window twice.
             is_simple = arrived == 1 and mask < 0 and not by_counts
             if is_simple:
                 repeated = 0
@@ -364,13 +365,13 @@ def sparse_features(
         _visit_row(row, counting, edits, slots, values, weights, None, None)
         begin = entries.begin[row]
         codes = entries.code[begin : entries.begin[row + 1]]
-        found = entries.value[begin : entries.begin[row + 1]]
+        room = entries.value[begin : entries.begin[row + 1]]
         count = 0
         if len(keys) == 0:
             for code in range(len(values)):
                 if values[code] != 0:
                     codes[count] = code
-                    found[count] = values[code]
+                    room[count] = values[code]
                     values[code] = 0.0
                     count += 1
         else:
@@ -380,10 +381,10 @@ def sparse_features(
             codes[:count].sort()
             for index in range(count):
                 slot = _slot(codes[index], keys, claimed)
-                found[index] = values[slot]
+                room[index] = values[slot]
                 values[slot] = 0.0
             _free(keys, claimed)
-        entries.count[row] = count
+        entries.found[row] = count
         if len(used) > 0:
             for index in range(count):
                 used[codes[index]] = True
@@ -391,7 +392,13 @@ def sparse_features(
 
 @compiled
 def collect_entries(
-    first: int, last: int, entries: Entries, begin: np.ndarray, columns: np.ndarray, index: np.ndarray, value: np.ndarray
+    first: int,
+    last: int,
+    entries: Entries,
+    begin: np.ndarray,
+    columns: np.ndarray,
+    index: np.ndarray,
+    value: np.ndarray,
 ) -> None:
     """Moves the entries of some rows together.
 
@@ -401,7 +408,7 @@ def collect_entries(
     :param value: ``[M]``, gets the values.
     """
     for row in range(first, last):
-        for entry in range(entries.count[row]):
+        for entry in range(entries.found[row]):
             code = entries.code[entries.begin[row] + entry]
             index[0, begin[row] + entry] = row
             index[1, begin[row] + entry] = columns[code] if len(columns) > 0 else code

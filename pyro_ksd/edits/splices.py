@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_instance
-from pyro_ksd.edits.flat_edits import FlatEdits, flat_edits
+from pyro_ksd.edits.flat_edits import FlatEdits
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -131,7 +131,7 @@ class Edits:
     @cached_property
     def flat(self) -> FlatEdits | None:
         """The same edits for compiled loops; ``None`` if a block is not in the order of the rows."""
-        return flat_edits(
+        return FlatEdits.of(
             [block.owner.numpy() for block in self.blocks],
             [block.start.numpy() for block in self.blocks],
             [block.removed for block in self.blocks],

@@ -85,7 +85,7 @@ class CompiledWindows:
         return [features(own) for own in weights.double().contiguous().numpy()]
 
     def steps_along(self, witness: Witness, offset: int) -> Tensor:
-        """How far each edit moves along the witness, ``[E]``, in these features, whose codes there begin at ``offset``."""
+        """How far each edit moves along the witness, ``[E]``, whose codes of these features begin at ``offset``."""
         coefficients = _coefficients(witness, offset, self.num_codes)
         steps = np.empty(len(self.edits.start))
 

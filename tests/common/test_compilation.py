@@ -56,7 +56,9 @@ def test_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
         is_compiled()
 
 
-@pytest.mark.parametrize("error", ["ModuleNotFoundError(name, name=name)", "ImportError('Numba needs NumPy 1 or less')"])
+@pytest.mark.parametrize(
+    "error", ["ModuleNotFoundError(name, name=name)", "ImportError('Numba needs NumPy 1 or less')"]
+)
 def test_without_numba_functions_stay_as_they_are(error: str) -> None:
     environment = os.environ | {"PYRO_KSD_COMPILED": "1"}
     command = [sys.executable, "-c", WITHOUT_NUMBA.format(error=error)]

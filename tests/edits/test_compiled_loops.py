@@ -39,7 +39,9 @@ def test_without_a_hash_table_a_code_is_its_slot() -> None:
 
 
 @pytest.mark.parametrize("form", [lambda function: function, plain], ids=["compiled", "plain"])
-@pytest.mark.parametrize(("start", "removed", "arrived"), [(0, 0, 0), (2, 1, 1), (3, 2, 0), (5, 0, 2), (0, 6, 1), (6, 0, 1)])
+@pytest.mark.parametrize(
+    ("start", "removed", "arrived"), [(0, 0, 0), (2, 1, 1), (3, 2, 0), (5, 0, 2), (0, 6, 1), (6, 0, 1)]
+)
 def test_codes_of_created_windows(form: Any, start: int, removed: int, arrived: int) -> None:
     tokens = np.array([1, 2, 3, 4, 5, 6, 9, 9, 9])  # six symbols and padding
     digits = np.array([1, 10, 100])

@@ -120,7 +120,9 @@ def test_a_witness_need_not_know_the_features_of_the_edits(form: str) -> None:
     assert 0 < int((expected == 0).sum()) < len(expected)
     with patched(form):
         assert_same(kernel.steps_along(asked, witness), expected)
-        nothing = Witness(torch.zeros(0, dtype=torch.double), FeatureMatrix(torch.zeros(2, 0).double(), torch.arange(0)))
+        nothing = Witness(
+            torch.zeros(0, dtype=torch.double), FeatureMatrix(torch.zeros(2, 0).double(), torch.arange(0))
+        )
         assert not kernel.steps_along(asked, nothing).any()
 
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.sequences.container import Sequences
+
 pytestmark = pytest.mark.usefixtures("engine")
 
 

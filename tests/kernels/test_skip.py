@@ -17,6 +17,7 @@ from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.skip import SkipKernel
 from pyro_ksd.sequences.container import Sequences
+
 pytestmark = pytest.mark.usefixtures("engine")
 
 
