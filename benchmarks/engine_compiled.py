@@ -190,7 +190,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     repeats = parser.parse_args().repeats
     if not is_compiled():
-        raise SystemExit('numba is not installed, or switched off; use pip install "pyro_ksd[fast]"')
+        raise SystemExit('numba is not installed, or switched off; install it with pip install ".[fast]"')
     whole_way(repeats)
     print("\nThe kernel alone, one thread: nanoseconds of the processor per edit")
     by_length = features([(10, t) for t in (1, 2, 3, 4)], repeats)
