@@ -23,12 +23,13 @@ from pyro_ksd.edits.compiled_loops import (
     window_steps,
 )
 from pyro_ksd.edits.flat_edits import FlatEdits
-from pyro_ksd.kernels.feature_places import FEW_FEATURES, MARKED_CODES, DensePlaces, matrix_in_order
+from pyro_ksd.kernels.feature_places import FEW_FEATURES, DensePlaces, matrix_in_order
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
 
 _DENSE_SHARE = 4  # if fewer of the codes than one in four can be in use, the features are sparse
+_MARKED_CODES = 2**22  # to mark which of these are in use takes less time than to sort those in use
 _CODES_OF_A_FEATURE = 64  # to go through so many codes takes as long as to sort one feature
 
 
@@ -123,7 +124,7 @@ class CompiledWindows:
         begin = np.concatenate([[0], self._room.cumsum()])
         count = np.zeros(num_rows, dtype=np.int64)
         entries = Entries(begin, count, np.empty(begin[-1], dtype=np.int64), np.empty(begin[-1]))
-        used = np.zeros(self.num_codes if self.num_codes <= MARKED_CODES else 0, dtype=np.bool_)
+        used = np.zeros(self.num_codes if self.num_codes <= _MARKED_CODES else 0, dtype=np.bool_)
 
         def loop(first: int, last: int) -> None:
             slots = direct_slots(self.num_codes) if self._is_direct else hash_table(self._room[first:last])

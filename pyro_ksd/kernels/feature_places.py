@@ -14,8 +14,6 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 LARGEST_CODE = 2**62
 FEW_FEATURES = 16
 """Up to so many features are never sparse, and their kernels tell what each edit changes of them."""
-MARKED_CODES = 2**24
-"""Up to so many codes those in use are found by marking them, which takes less time than sorting."""
 _DENSE_PLACES = 2**22  # a table of this size costs less than sorting, however few of its places are in use
 
 

@@ -44,7 +44,7 @@ FORMS: dict[str, dict[str, int]] = {
     "dense": {"_DENSE_SHARE": 10**9},
     "sparse": {"_DENSE_SHARE": 0, "FEW_FEATURES": 0},
     "hash table": {"_DENSE_SHARE": 0, "FEW_FEATURES": 0, "_CODES_OF_A_FEATURE": 0},
-    "hash table, sorted codes": {"_DENSE_SHARE": 0, "FEW_FEATURES": 0, "_CODES_OF_A_FEATURE": 0, "MARKED_CODES": 0},
+    "hash table, sorted codes": {"_DENSE_SHARE": 0, "FEW_FEATURES": 0, "_CODES_OF_A_FEATURE": 0, "_MARKED_CODES": 0},
 }
 
 
