@@ -145,3 +145,13 @@ def test_tables_of_up_to_a_gigabyte_are_made(order: int, size: int, models: int)
 def test_absurd_orders_are_refused_at_once() -> None:
     with pytest.raises(ValueError, match=r"found 1000000000, .* would take 1e\d+ GB"):
         check_order(10**9, 3)
+
+
+def test_ratios_have_gradients() -> None:
+    around = zs().edits(SPACE)
+    values = torch.zeros(1, SIZE + 1, SIZE + 1, dtype=torch.double, requires_grad=True)
+    ratio = FactorTable(values).log_ratio(SPACE, around)
+    [gradient] = torch.autograd.grad(ratio[:5].sum(), values)
+    assert bool(gradient.any())
+    with torch.no_grad():
+        assert FactorTable(values).log_ratio(SPACE, around).equal(ratio)
