@@ -1,7 +1,7 @@
 # make demo        checks a built-in example: table on the terminal, picture and netCDF file in demo/
 # make test        every check: lint, types, tests and doctests; results under ArviZ 1.x as well, and what depends on
 #                  other packages most with their lowest versions; the site, quickly
-# make test-lowest what depends on other packages most, with the lowest versions that pyproject.toml declares
+# make test-lowest what depends on other packages most, with the lowest versions that pyproject.toml declares, without numba
 #                  (all tests: make test-lowest LOWEST_TESTS="tests pyro_ksd")
 # make coverage    the tests and doctests again, with the lines that none of them reaches
 # make test-slow   the statistical tests with many runs, about half an hour
@@ -88,6 +88,7 @@ mutants: $(INSTALLED)
 
 benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.engine_compiled
 	$(BIN)/python -m benchmarks.extraction
 
 tutorials: $(INSTALLED)
@@ -103,11 +104,11 @@ $(PACKAGE): pyproject.toml constraints.txt
 		{ echo "Python 3.11 or later is needed; choose one with make PYTHON=... "; exit 1; }
 	$(PYTHON) -m venv .venv
 	@echo "Installing into .venv; this takes some minutes"
-	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable .
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable ".[fast]"
 	touch $@
 
 $(INSTALLED): $(PACKAGE)
-	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable ".[test,docs,tutorials]"
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable ".[fast,test,docs,tutorials]"
 	touch $@
 
 $(NEWER_INSTALLED): pyproject.toml constraints.txt | $(INSTALLED)

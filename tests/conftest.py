@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,6 +54,16 @@ def check(request: pytest.FixtureRequest) -> xr.DataTree:
         return made_up_check(["a", "b", "ß"], impossible=2)
     found: xr.DataTree = request.getfixturevalue("computed_check")
     return found
+
+
+@pytest.fixture(scope="module", params=["compiled", "torch"])
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Runs the tests of a module twice: with compiled inner loops, if numba is installed, and with torch alone."""
+    if request.param == "compiled":
+        pytest.importorskip("numba")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYRO_KSD_COMPILED", "1" if request.param == "compiled" else "0")
+        yield request.param
 
 
 @pytest.fixture

@@ -98,6 +98,7 @@ def test_packages_stay_where_they_belong() -> None:
     assert users["pandas"] == {"results.check_table", "results.power_table"}
     assert users["arviz"] == {"results.containers"}
     assert users["tqdm"] == {"common.progress"}
+    assert users["numba"] == {"common.compilation"}
 
 
 def test_the_engine_does_not_load_pyro() -> None:

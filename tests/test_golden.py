@@ -14,6 +14,8 @@ import pytest
 from benchmarks import golden
 from benchmarks.golden import errors
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 FILE = Path(__file__).parent / "golden" / "stein_golden.json"
 CASES = json.loads(FILE.read_text())
 

@@ -31,7 +31,7 @@ def run(code: str) -> str:
 
 
 def test_import_loads_nothing_heavy() -> None:
-    heavy = ["torch", "pyro", "xarray", "pandas", "matplotlib", "arviz", "scipy", "transformers"]
+    heavy = ["torch", "pyro", "xarray", "pandas", "matplotlib", "arviz", "scipy", "transformers", "numba"]
     assert run(f"import sys, pyro_ksd; print([name for name in {heavy} if name in sys.modules])") == "[]"
 
 
@@ -77,3 +77,12 @@ def test_modules_are_attributes() -> None:
 def test_an_unknown_name(name: str) -> None:
     with pytest.raises(AttributeError, match=f"pyro_ksd.* {name}"):
         getattr(pyro_ksd, name)
+
+
+def test_numba_is_loaded_when_something_is_to_be_computed() -> None:
+    code = """
+import sys
+import pyro_ksd.checks, pyro_ksd.stein, pyro_ksd.kernels, pyro_ksd.models
+print("numba" in sys.modules)
+"""
+    assert run(code) == "False"

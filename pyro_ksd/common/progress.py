@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress bars, where somebody can see them: on a terminal or in a notebook, not in log files."""
+"""Progress bars and messages, where somebody can see them: on a terminal or in a notebook, not in log files."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ def progress_bar(
     ['a', 'b', 'c']
     """
     return ProgressBar(items, total=total, desc=desc, unit=unit, disable=not (show and _is_seen()))
+
+
+def announce(message: str) -> None:
+    """Prints a line on standard error, where somebody can see it.
+
+    >>> announce("in a test nobody sees it")
+    """
+    if _is_seen():
+        print(message, file=sys.stderr)
 
 
 def _is_seen() -> bool:

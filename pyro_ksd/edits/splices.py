@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_instance
+from pyro_ksd.edits.flat_edits import FlatEdits
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -126,6 +127,17 @@ class Edits:
     def owner(self) -> Tensor:
         """Long ``[E]``: the row that each edit belongs to."""
         return torch.cat([block.owner for block in self.blocks]) if self.blocks else torch.zeros(0, dtype=torch.long)
+
+    @cached_property
+    def flat(self) -> FlatEdits | None:
+        """The same edits for compiled loops; ``None`` if a block is not in the order of the rows."""
+        return FlatEdits.of(
+            [block.owner.numpy() for block in self.blocks],
+            [block.start.numpy() for block in self.blocks],
+            [block.removed for block in self.blocks],
+            [block.inserted.numpy() for block in self.blocks],
+            self.num_sequences,
+        )
 
     def split(self, values: Tensor) -> Sequence[Tensor]:
         """The parts of a tensor ``[..., E]`` that belong to the blocks."""

@@ -17,6 +17,32 @@ FEW_FEATURES = 16
 _DENSE_PLACES = 2**22  # a table of this size costs less than sorting, however few of its places are in use
 
 
+def is_affordable(num_entries: int, num_rows: int, num_codes: int) -> bool:
+    """Whether to have a place for every code of every row, of which at most ``num_entries`` are in use.
+
+    >>> is_affordable(10, num_rows=10, num_codes=1000), is_affordable(10, num_rows=10, num_codes=10**6)
+    (True, False)
+    """
+    return num_codes <= FEW_FEATURES or num_rows * num_codes <= max(_DENSE_PLACES, 8 * num_entries)
+
+
+def matrix_in_order(places: Tensor, values: Tensor, num_rows: int, codes: Tensor) -> FeatureMatrix:
+    """A sparse matrix from entries in ascending order.
+
+    :param places: long ``[2, M]``, row and column of each entry.
+    :param values: ``[M]``.
+    :param codes: long ``[D]``, of the columns, ascending.
+
+    >>> places = torch.tensor([[0, 1], [1, 0]])
+    >>> matrix_in_order(places, torch.ones(2), 2, torch.tensor([3, 5])).values.to_dense()
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    shape = (num_rows, len(codes))
+    sparse = torch.sparse_coo_tensor(places, values, shape, is_coalesced=True, check_invariants=False)
+    return FeatureMatrix(sparse, codes)
+
+
 class FeaturePlaces(ABC):
     """Numbers the features in use: a feature ``code`` of the sequence ``row`` has the place ``0 .. size-1``."""
 
@@ -50,8 +76,7 @@ class FeaturePlaces(ABC):
                 f"expected at most 2**62 different features, found {num_codes}; "
                 "use shorter n-grams (or prefixes) or a smaller alphabet"
             )
-        affordable = max(_DENSE_PLACES, 8 * sum(codes.numel() for _, codes in entries))
-        if num_codes <= FEW_FEATURES or num_rows * num_codes <= affordable:
+        if is_affordable(sum(codes.numel() for _, codes in entries), num_rows, num_codes):
             return DensePlaces(num_rows, num_codes)
         rows = torch.cat([rows.expand_as(codes).reshape(-1) for rows, codes in entries])
         return SparsePlaces(rows, torch.cat([codes.reshape(-1) for _, codes in entries]), num_rows)
@@ -72,10 +97,12 @@ class DensePlaces(FeaturePlaces):
 
     def matrix(self, values: Tensor) -> FeatureMatrix:
         matrix = values.view(self._shape)
-        if self._shape[1] <= FEW_FEATURES or 8 * int(matrix.count_nonzero()) >= self.size:
+        if self._shape[1] <= FEW_FEATURES or 8 * int((matrix != 0).sum()) >= self.size:
             return FeatureMatrix(matrix)
-        row, code = matrix.nonzero().unbind(1)
-        return FeatureMatrix.from_entries(row, code, matrix[row, code], self._shape[0])
+        is_used = matrix != 0
+        codes = is_used.any(0).nonzero().squeeze(1)
+        places = is_used.index_select(1, codes).nonzero().t()
+        return matrix_in_order(places, matrix[is_used], self._shape[0], codes)
 
     def entries(self) -> tuple[Tensor, Tensor]:
         place = torch.arange(self.size)
@@ -100,8 +127,8 @@ class SparsePlaces(FeaturePlaces):
         return values[self._keys // self._width]
 
     def matrix(self, values: Tensor) -> FeatureMatrix:
-        row, code = self.entries()
-        return FeatureMatrix.from_entries(row, code, values, self._num_rows)
+        places = torch.stack([self._keys // self._width, self._keys % self._width])
+        return matrix_in_order(places, values, self._num_rows, self._codes)
 
     def entries(self) -> tuple[Tensor, Tensor]:
         return self._keys // self._width, self._codes[self._keys % self._width]

@@ -49,8 +49,10 @@ class SkipKernel(WindowKernel):
     def power(self) -> float:
         return 1.0
 
-    def _scale(self, energy: Tensor, lengths: Tensor) -> Tensor:
-        return lengths.clamp(min=1).double().rsqrt()
+    _by_energy = False
+
+    def _divisors(self, lengths: Tensor) -> Tensor:
+        return lengths.clamp(min=1).double()
 
     @property
     def feature_kind(self) -> Literal["skip"]:

@@ -6,11 +6,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels.base import FeatureKernel
@@ -19,6 +21,9 @@ from pyro_ksd.kernels.ngram_codes import check_codes, ngram_symbols
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
+
+if TYPE_CHECKING:
+    from pyro_ksd.kernels.compiled_windows import CompiledWindows
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,9 @@ class WindowKernel(FeatureKernel):
 
         where the second sum has terms only for the windows that the edit :math:`y` touches.
         """
+        fast = self._compiled_windows(sequences, edits, shape)
+        if fast is not None:
+            return fast.stein_features(weights)
         grams = _Windows(sequences, edits, shape, self.power)
         scale = self._scale(grams.energy, sequences.lengths)
         common = weights.new_zeros(len(weights), len(sequences))
@@ -108,6 +116,9 @@ class WindowKernel(FeatureKernel):
 
     def _steps_along(self, sequences: Sequences, edits: Edits, witness: Witness, shape: Shape, offset: int) -> Tensor:
         """As :meth:`_stein_features`, with the witness's coefficients in place of a sum over edits."""
+        fast = self._compiled_windows(sequences, edits, shape)
+        if fast is not None:
+            return fast.steps_along(witness, offset)
         grams = _Windows(sequences, edits, shape, self.power)
         row, code = grams.places.entries()
         coefficient = pad(witness.at(row, code + offset), (0, 1))
@@ -135,10 +146,29 @@ class WindowKernel(FeatureKernel):
 
     def _scale(self, energy: Tensor, lengths: Tensor) -> Tensor:
         """What turns ``T(c_u)`` into the feature of a sequence with the given energy ``Σ T(c_u)²`` and length."""
-        if len(self.shapes) > 1:
-            fitting = torch.stack([lengths >= shape.width for shape in self.shapes]).sum(0)
-            energy = energy * fitting.clamp(min=1)
-        return energy.rsqrt().masked_fill_(energy == 0, 0.0)
+        size = self._divisors(lengths)
+        if self._by_energy:
+            size = size * energy
+        return size.rsqrt().masked_fill_(size == 0, 0.0)
+
+    _by_energy = True  # whether the scale depends on the energy
+
+    def _divisors(self, lengths: Tensor) -> Tensor:
+        """What else the square of the scale is divided by, double ``[N]``: here, how many shapes fit."""
+        fitting = torch.stack([lengths >= shape.width for shape in self.shapes]).sum(0)
+        return fitting.clamp(min=1).double()
+
+    def _compiled_windows(self, sequences: Sequences, edits: Edits, shape: Shape) -> CompiledWindows | None:
+        """The windows of one shape for compiled loops; ``None`` where torch counts them."""
+        if not is_compiled() or edits.flat is None:
+            return None
+        from pyro_ksd.kernels.compiled_windows import CompiledWindows
+
+        check_codes(sequences.alphabet_size, shape.num_symbols)
+        divisors = self._divisors(torch.arange(sequences.width + edits.flat.most_inserted + 1))
+        return CompiledWindows.of(
+            sequences, edits.flat, shape.width, shape.between, self.power, divisors, self._by_energy
+        )
 
     def _sizes(self, alphabet_size: int) -> list[int]:
         """How many features each shape has."""

@@ -23,6 +23,8 @@ from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.sequences.container import Sequences
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.mark.parametrize("form", ["sqrt", "cosine"])
 @pytest.mark.parametrize(("length", "max_length"), [(1, None), (2, None), (3, None), (4, None), (1, 3), (2, 4)])

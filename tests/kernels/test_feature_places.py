@@ -114,6 +114,7 @@ def test_a_table_that_is_hardly_filled_gives_a_sparse_matrix() -> None:
 
 @pytest.mark.parametrize("kernel", [ContiguousKernel(2), ContiguousKernel(1, 2, form="cosine"), StartKernel(2)])
 def test_kernels_do_not_depend_on_the_form(kernel: FeatureKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYRO_KSD_COMPILED", "0")
     data = Sequences.of([[0, 199, 7, 7], [3], [], [7, 7, 7, 3, 150]], 200)
     edits = zs(symbols=1, insertable=[7]).edits(data)
     weights = torch.rand(len(edits), dtype=torch.double, generator=torch.Generator().manual_seed(0))

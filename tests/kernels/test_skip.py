@@ -18,6 +18,8 @@ from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.skip import SkipKernel
 from pyro_ksd.sequences.container import Sequences
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 def pairs_at(x: tuple[int, ...], distances: tuple[int, ...]) -> Features:
     features: Features = {}

@@ -19,6 +19,8 @@ from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.window_kernel import Shape, WindowKernel
 from pyro_ksd.sequences.container import Sequences
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 SHAPES = (Shape(2), Shape(3, between=False), Shape(3), Shape(5, between=False))
 
 

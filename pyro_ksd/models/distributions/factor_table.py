@@ -6,10 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.compilation import is_compiled, share_rows
 from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.edits.flat_edits import FlatEdits
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.models.distributions.log_space import subtract
 from pyro_ksd.models.distributions.sampling import PAD
@@ -63,6 +66,9 @@ class FactorTable:
         :param terms: a term for each length from 0 on, ``[longest + 1]``, to be added to ``log p``.
         :param rows: the member of the batch for each sequence, long ``[N]``; the first one if left out.
         """
+        flat = self._for_compiled_loops(edits)
+        if flat is not None:
+            return self._compiled_ratios(sequences, flat, terms, rows)
         parts = [self.values[:0]]
         for block, before, after in self._windows(sequences, edits):
             offset = None if rows is None else rows.index_select(0, block.owner) * self._size
@@ -77,11 +83,40 @@ class FactorTable:
 
     def log_ratios(self, sequences: Sequences, edits: Edits) -> Tensor:
         """``log p(y) - log p(x)`` of every edit under every member of the batch, ``[B, E]``."""
+        flat = self._for_compiled_loops(edits)
+        if flat is not None:
+            members = torch.arange(len(self))[:, None].expand(-1, len(sequences))
+            return torch.stack([self._compiled_ratios(sequences, flat, None, rows) for rows in members])
         tables = self.values.view(-1, self._size)
         parts = [tables[:, :0]]
         for _, before, after in self._windows(sequences, edits):
             parts.append(torch.stack([subtract(self._total(f, after), self._total(f, before)) for f in tables]))
         return torch.cat(parts, 1)
+
+    def _for_compiled_loops(self, edits: Edits) -> FlatEdits | None:
+        """The edits for compiled loops, ``None`` where torch computes: there are no gradients in compiled loops."""
+        needs_gradient = self.values.requires_grad and torch.is_grad_enabled()
+        return edits.flat if is_compiled() and not needs_gradient else None
+
+    def _compiled_ratios(
+        self, sequences: Sequences, edits: FlatEdits, terms: Tensor | None, rows: Tensor | None
+    ) -> Tensor:
+        """As :meth:`log_ratio`."""
+        from pyro_ksd.edits.compiled_loops import log_ratios
+
+        padded = self._with_boundary(sequences.tokens, ~sequences.mask, self.order, 1).numpy()
+        lengths = np.ascontiguousarray(sequences.lengths.numpy())
+        digits = (self.boundary + 1) ** np.arange(self.order + 1)
+        factors = self.values.detach().numpy()
+        offsets = np.zeros_like(lengths) if rows is None else rows.numpy() * self._size
+        lengths_terms = np.zeros(0) if terms is None else np.ascontiguousarray(terms.detach().numpy())
+        ratios = np.empty(len(edits.start))
+
+        def loop(first: int, last: int) -> None:
+            log_ratios(first, last, padded, lengths, edits, digits, factors, offsets, lengths_terms, ratios)
+
+        share_rows(loop, edits.work)
+        return torch.from_numpy(ratios)
 
     def _windows(self, sequences: Sequences, edits: Edits) -> Iterator[tuple[SpliceBlock, Tensor, Tensor]]:
         """Blocks of edits with the codes of the windows before and after each edit, ``[windows, E]``."""

@@ -14,6 +14,8 @@ from pyro_ksd.edits.neighborhoods import DoubleSubstitutions, Neighborhood, zs
 from pyro_ksd.models.distributions.factor_table import FactorTable, check_order, context_is_possible
 from pyro_ksd.sequences.container import Sequences
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 SIZE, MODELS = 2, 3
 SPACE = Sequences.of([list(x) for length in range(5) for x in product(range(SIZE), repeat=length)], SIZE)
 AROUND: list[Neighborhood] = [zs(), DoubleSubstitutions()]
@@ -143,3 +145,13 @@ def test_tables_of_up_to_a_gigabyte_are_made(order: int, size: int, models: int)
 def test_absurd_orders_are_refused_at_once() -> None:
     with pytest.raises(ValueError, match=r"found 1000000000, .* would take 1e\d+ GB"):
         check_order(10**9, 3)
+
+
+def test_ratios_have_gradients() -> None:
+    around = zs().edits(SPACE)
+    values = torch.zeros(1, SIZE + 1, SIZE + 1, dtype=torch.double, requires_grad=True)
+    ratio = FactorTable(values).log_ratio(SPACE, around)
+    [gradient] = torch.autograd.grad(ratio[:5].sum(), values)
+    assert bool(gradient.any())
+    with torch.no_grad():
+        assert FactorTable(values).log_ratio(SPACE, around).equal(ratio)

@@ -1,0 +1,525 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over the edits of sequences, compiled by numba: changes of counts of windows, ratios of products of factors.
+
+A row is handled at a time. Around each place of it, what an edit destroys is found once for all edits there: destroyed
+windows are really taken out of the counts. Created ones are put in one after the other and taken out again, so that
+counts change by one and equal windows need no search. An inserted symbol adds one product to the code of a window.
+
+All compiled loops are in this module: numba compiles a function again if its own file has changed, but not if a
+function that it calls has changed in another file.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyro_ksd.common.compilation import compiled
+from pyro_ksd.edits.flat_edits import FlatEdits
+
+_FREE = -1
+
+
+class Counting(NamedTuple):
+    """What is counted in which sequences, and how counts become features.
+
+    :ivar tokens: long ``[N, T]``.
+    :ivar lengths: long ``[N]``.
+    :ivar digits: long ``[width]``, the factors of the symbols of a window in its code, from the last to the first.
+    :ivar transformed: ``T(c)`` of the counts ``0, 1, ...``; ``step`` and ``gain`` are ``T(c + 1) - T(c)`` and
+        ``T(c + 1)² - T(c)²``.
+    :ivar divisors: for each length, by what the energy ``Σ T(c_u)²`` is multiplied in ``1 / scale²``.
+    :ivar by_energy: whether the energy counts in the scale.
+    """
+
+    tokens: np.ndarray
+    lengths: np.ndarray
+    digits: np.ndarray
+    transformed: np.ndarray
+    step: np.ndarray
+    gain: np.ndarray
+    divisors: np.ndarray
+    by_energy: bool
+
+
+class Slots(NamedTuple):
+    """Where the features of a row are: feature ``u`` in slot ``u``, or, if these are too many, in a hash table.
+
+    :ivar counts: int ``[slots]``, how often each window occurs.
+    :ivar keys: long ``[slots]``, the codes of the features in the hash table; empty without one.
+    :ivar claimed: long, the number of slots in use, and then these slots.
+    """
+
+    counts: np.ndarray
+    keys: np.ndarray
+    claimed: np.ndarray
+
+
+class Entries(NamedTuple):
+    """Entries of a sparse matrix, with room for all that the rows may have.
+
+    :ivar begin: long ``[N + 1]``, where the room of each row begins.
+    :ivar found: long ``[N]``, how many entries each row has.
+    :ivar code: long, the codes, ascending within a row.
+    :ivar value: the values.
+    """
+
+    begin: np.ndarray
+    found: np.ndarray
+    code: np.ndarray
+    value: np.ndarray
+
+
+class Coefficients(NamedTuple):
+    """The coefficients of a witness for the features of one shape.
+
+    :ivar codes: long ``[D]``, ascending.
+    :ivar total: ``[D]``, the sums over all sequences.
+    :ivar begin: long ``[N + 1]``, where the entries of each sequence in the next two begin.
+    :ivar column: long, the columns of what each sequence itself has in the sums; empty if it has all of them.
+    :ivar value: the values of it.
+    """
+
+    codes: np.ndarray
+    total: np.ndarray
+    begin: np.ndarray
+    column: np.ndarray
+    value: np.ndarray
+
+
+def direct_slots(num_codes: int) -> Slots:
+    """A slot for every code."""
+    none = np.empty(0, dtype=np.int64)
+    return Slots(np.zeros(num_codes, dtype=np.int32), none, none)
+
+
+def hash_table(room: np.ndarray) -> Slots:
+    """A hash table for rows with at most the given numbers of features."""
+    most = int(room.max(initial=1))
+    size = 1 << (2 * most - 1).bit_length()
+    keys = np.full(size, _FREE, dtype=np.int64)
+    return Slots(np.zeros(size, dtype=np.int32), keys, np.zeros(most + 1, dtype=np.int64))
+
+
+@compiled
+def _outer_codes(
+    tokens: np.ndarray, length: int, start: int, removed: int, arrived: int, digits: np.ndarray, codes: np.ndarray
+) -> tuple[int, int]:
+    """Codes of the windows that a splice creates, without what the inserted symbols add.
+
+    :param codes: gets the code of the window that ends at ``start + j`` as its entry ``j``.
+    :returns: the first and the last such ``j`` plus 1.
+    """
+    width = len(digits)
+    growth = arrived - removed
+    first = max(0, width - 1 - start)
+    last = min(arrived + width - 1, length + growth - start)
+    for j in range(first, last):
+        code = 0
+        for back in range(width):
+            place = j - back
+            if place < 0:
+                code += digits[back] * tokens[start + place]
+            elif place >= arrived:
+                code += digits[back] * tokens[start + place - growth]
+        codes[j] = code
+    return first, last
+
+
+@compiled
+def _first_slot(code: int, mask: int) -> int:
+    """Where to look first for a code in a hash table of ``mask + 1`` slots, a power of 2."""
+    return (code ^ (code >> 7) ^ (code >> 19)) * 40503 & mask
+
+
+@compiled
+def _slot(code: int, keys: np.ndarray, claimed: np.ndarray) -> int:
+    """The slot of a code; a free one if it has none yet."""
+    if len(keys) == 0:
+        return code
+    mask = len(keys) - 1
+    slot = _first_slot(code, mask)
+    while keys[slot] != code:
+        if keys[slot] == _FREE:
+            keys[slot] = code
+            claimed[0] += 1
+            claimed[claimed[0]] = slot
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@compiled
+def _scale(energy: float, divisor: float, has_windows: bool, by_energy: bool) -> float:
+    if by_energy:
+        return float(1 / np.sqrt(divisor * energy)) if has_windows else 0.0
+    return float(1 / np.sqrt(divisor))
+
+
+@compiled
+def _look_up(code: int, known: np.ndarray, total: np.ndarray) -> float:
+    """The coefficient of a feature that the sequence itself does not have."""
+    column = np.searchsorted(known, code)
+    if column < len(known) and known[column] == code:
+        return float(total[column])
+    return 0.0
+
+
+@compiled
+def _visit_row(
+    row: int,
+    counting: Counting,
+    edits: FlatEdits,
+    slots: Slots,
+    values: np.ndarray,
+    weights: Any,
+    coefficients: Any,
+    steps: Any,
+) -> None:
+    r"""All edits of one row.
+
+    With weights ``[E]``, adds the Stein features to ``values [slots]``. Without them, ``values`` are the coefficients
+    of the witness, NaN where they are to be looked up, and ``steps [E]`` gets how far each edit moves along it.
+    """
+    # Numba counts references: each array is taken out of its tuple once, and none is passed on for each edit.
+    tokens = counting.tokens[row]
+    length = counting.lengths[row]
+    digits = counting.digits
+    transformed = counting.transformed
+    step = counting.step
+    gain = counting.gain
+    divisors = counting.divisors
+    by_energy = counting.by_energy
+    counts = slots.counts
+    keys = slots.keys
+    claimed = slots.claimed
+    starts = edits.start
+    inserted = edits.inserted
+    if coefficients is not None:
+        known = coefficients.codes
+        total = coefficients.total
+    mask = len(keys) - 1
+    by_counts = by_energy and gain[1] != gain[0]  # else the scale depends on the length alone
+    width = len(digits)
+    own = np.empty(max(length, 1), np.int64)  # the slot of the window that ends at each position
+    energy = 0.0
+    for end in range(width - 1, length):
+        code = 0
+        for back in range(width):
+            code += digits[back] * tokens[end - back]
+        slot = code if mask < 0 else _slot(code, keys, claimed)
+        if coefficients is not None:  # noqa: SIM102  # by this test alone numba leaves the branch out
+            if np.isnan(values[slot]):
+                values[slot] = _look_up(code, known, total)
+        own[end] = slot
+        energy += gain[counts[slot]]
+        counts[slot] += 1
+    old_scale = _scale(energy, divisors[length], length >= width, by_energy)
+    common = 0.0
+    if coefficients is not None:
+        for end in range(width - 1, length):
+            common += values[own[end]] * transformed[counts[own[end]]] / counts[own[end]]
+    for block in range(len(edits.shapes)):
+        removed = edits.shapes[block, 0]
+        arrived = edits.shapes[block, 1]
+        first_symbol = edits.symbols[block]
+        new_length = length + arrived - removed
+        divisor = divisors[max(new_length, 0)]
+        num_windows = max(new_length - width + 1, 0)
+        scale = _scale(num_windows * gain[0], divisor, num_windows > 0, by_energy)
+        codes = np.empty(arrived + width, np.int64)
+        created = np.empty(arrived + width, np.int64)
+        edit = edits.edits[block, row]
+        last_edit = edits.edits[block, row + 1]
+        while edit < last_edit:
+            start = starts[edit]
+            first_end = max(start, width - 1)
+            last_end = min(start + removed + width - 1, length)
+            rest = energy
+            lost = 0.0
+            for end in range(first_end, last_end):
+                slot = own[end]
+                counts[slot] -= 1
+                rest -= gain[counts[slot]]
+                if coefficients is not None:
+                    lost += step[counts[slot]] * values[slot]
+            first, last = _outer_codes(tokens, length, start, removed, arrived, digits, codes)
+            all_weights = 0.0
+            stop = edit
+            while stop < last_edit and starts[stop] == start:
+                stop += 1
+            # With one inserted symbol and a known scale nothing need be put in: window by window, each symbol adds one
+            # product, if no edit creates a window twice.
+            is_simple = arrived == 1 and mask < 0 and not by_counts
+            if is_simple:
+                repeated = 0
+                for j in range(first + 1, last):
+                    for i in range(first, j):
+                        difference = codes[i] - codes[j]
+                        digit = digits[j] - digits[i]
+                        for other in range(edit, stop):
+                            repeated += difference == digit * inserted[first_symbol + other]
+                is_simple = repeated == 0
+            if is_simple:
+                if weights is not None:
+                    for other in range(edit, stop):
+                        all_weights += weights[other]
+                    common += all_weights * (scale - old_scale)
+                    all_weights *= scale
+                if coefficients is not None:
+                    for other in range(edit, stop):
+                        steps[other] = common * (scale - old_scale) - scale * lost
+                for j in range(first, last):
+                    code = codes[j]
+                    digit = digits[j]
+                    for other in range(edit, stop):
+                        slot = code + digit * inserted[first_symbol + other]
+                        if weights is not None:
+                            values[slot] += scale * weights[other] * step[counts[slot]]
+                        if coefficients is not None:
+                            steps[other] += scale * step[counts[slot]] * values[slot]
+                edit = stop
+            while edit < stop:
+                symbols = first_symbol + edit * arrived
+                new_energy = rest
+                moved = -lost
+                for j in range(first, last):
+                    code = codes[j]
+                    if arrived == 1:
+                        code += digits[j] * inserted[symbols]
+                    else:
+                        for place in range(max(0, j - width + 1), min(arrived, j + 1)):
+                            code += digits[j - place] * inserted[symbols + place]
+                    slot = code
+                    if mask >= 0:
+                        slot = _first_slot(code, mask)
+                        if keys[slot] != code:
+                            slot = _slot(code, keys, claimed)
+                    created[j] = slot
+                    count = counts[slot]
+                    new_energy += gain[count]
+                    if coefficients is not None:
+                        if np.isnan(values[slot]):
+                            values[slot] = _look_up(code, known, total)
+                        moved += step[count] * values[slot]
+                    counts[slot] = count + 1
+                if by_counts:
+                    scale = _scale(new_energy, divisor, num_windows > 0, by_energy)
+                if coefficients is not None:
+                    steps[edit] = scale * moved + common * (scale - old_scale)
+                    for j in range(first, last):
+                        counts[created[j]] -= 1
+                if weights is not None:
+                    weight = weights[edit] * scale
+                    for j in range(first, last):
+                        slot = created[j]
+                        count = counts[slot] - 1
+                        counts[slot] = count
+                        values[slot] += weight * step[count]
+                    all_weights += weight
+                    common += weights[edit] * (scale - old_scale)
+                edit += 1
+            for end in range(first_end, last_end):
+                slot = own[end]
+                if weights is not None:
+                    values[slot] -= all_weights * step[counts[slot]]
+                counts[slot] += 1
+    for end in range(width - 1, length):
+        slot = own[end]
+        if weights is not None:
+            values[slot] += common * transformed[counts[slot]]
+        counts[slot] = 0
+
+
+@compiled
+def dense_features(
+    first: int,
+    last: int,
+    counting: Counting,
+    edits: FlatEdits,
+    weights: np.ndarray,
+    slots: Slots,
+    matrix: np.ndarray,
+) -> None:
+    for row in range(first, last):
+        _visit_row(row, counting, edits, slots, matrix[row], weights, None, None)
+
+
+@compiled
+def sparse_features(
+    first: int,
+    last: int,
+    counting: Counting,
+    edits: FlatEdits,
+    weights: np.ndarray,
+    slots: Slots,
+    entries: Entries,
+    used: np.ndarray,
+) -> None:
+    """The Stein features of some rows as entries; marks their codes in ``used``, unless that is empty."""
+    keys = slots.keys
+    claimed = slots.claimed
+    values = np.zeros(len(slots.counts))
+    for row in range(first, last):
+        _visit_row(row, counting, edits, slots, values, weights, None, None)
+        begin = entries.begin[row]
+        codes = entries.code[begin : entries.begin[row + 1]]
+        room = entries.value[begin : entries.begin[row + 1]]
+        count = 0
+        if len(keys) == 0:
+            for code in range(len(values)):
+                if values[code] != 0:
+                    codes[count] = code
+                    room[count] = values[code]
+                    values[code] = 0.0
+                    count += 1
+        else:
+            count = claimed[0]
+            for index in range(count):
+                codes[index] = keys[claimed[1 + index]]
+            codes[:count].sort()
+            for index in range(count):
+                slot = _slot(codes[index], keys, claimed)
+                room[index] = values[slot]
+                values[slot] = 0.0
+            _free(keys, claimed)
+        entries.found[row] = count
+        if len(used) > 0:
+            for index in range(count):
+                used[codes[index]] = True
+
+
+@compiled
+def collect_entries(
+    first: int,
+    last: int,
+    entries: Entries,
+    begin: np.ndarray,
+    columns: np.ndarray,
+    index: np.ndarray,
+    value: np.ndarray,
+) -> None:
+    """Moves the entries of some rows together.
+
+    :param begin: long ``[N]``, where those of each row are to begin.
+    :param columns: long, the column of each code; empty to keep the codes.
+    :param index: long ``[2, M]``, gets row and column of each entry.
+    :param value: ``[M]``, gets the values.
+    """
+    for row in range(first, last):
+        for entry in range(entries.found[row]):
+            code = entries.code[entries.begin[row] + entry]
+            index[0, begin[row] + entry] = row
+            index[1, begin[row] + entry] = columns[code] if len(columns) > 0 else code
+            value[begin[row] + entry] = entries.value[entries.begin[row] + entry]
+
+
+@compiled
+def _free(keys: np.ndarray, claimed: np.ndarray) -> None:
+    """Empties the hash table."""
+    for index in range(claimed[0]):
+        keys[claimed[1 + index]] = _FREE
+    claimed[0] = 0
+
+
+@compiled
+def window_steps(
+    first: int,
+    last: int,
+    counting: Counting,
+    edits: FlatEdits,
+    coefficients: Coefficients,
+    slots: Slots,
+    steps: np.ndarray,
+) -> None:
+    keys = slots.keys
+    claimed = slots.claimed
+    codes = coefficients.codes
+    total = coefficients.total
+    columns = coefficients.column
+    own = coefficients.value
+    is_direct = len(keys) == 0
+    values = np.zeros(len(slots.counts)) if is_direct else np.full(len(keys), np.nan)
+    for row in range(first, last):
+        begin = coefficients.begin[row]
+        if is_direct:
+            for column in range(len(codes)):
+                values[codes[column]] = total[column]
+        for entry in range(begin, coefficients.begin[row + 1]):
+            column = columns[entry] if len(columns) > 0 else entry - begin
+            slot = codes[column] if is_direct else _slot(codes[column], keys, claimed)
+            values[slot] = total[column] - own[entry]
+        _visit_row(row, counting, edits, slots, values, None, coefficients, steps)
+        if not is_direct:
+            for index in range(claimed[0]):
+                values[claimed[1 + index]] = np.nan
+            _free(keys, claimed)
+
+
+@compiled
+def log_ratios(
+    first: int,
+    last: int,
+    padded: np.ndarray,
+    lengths: np.ndarray,
+    edits: FlatEdits,
+    digits: np.ndarray,
+    factors: np.ndarray,
+    offsets: np.ndarray,
+    terms: np.ndarray,
+    ratios: np.ndarray,
+) -> None:
+    """``log p(y) - log p(x)`` of the edits of some rows, for a model with a factor for each window of symbols.
+
+    :param padded: long ``[N, width - 1 + T + 1]``, tokens with boundary symbols before the start and after the end.
+    :param digits: as in :class:`Counting`.
+    :param factors: of a window for each code, the tables of several models one after the other.
+    :param offsets: long ``[N]``, where the table for each row begins.
+    :param terms: for each length, what is to be added to ``log p``; may be empty.
+    :param ratios: ``[E]``, gets the result.
+    """
+    starts = edits.start
+    inserted = edits.inserted
+    width = len(digits)
+    for row in range(first, last):
+        tokens = padded[row]
+        end_of_row = width + lengths[row]  # with the boundary symbols that belong to windows
+        offset = offsets[row]
+        for block in range(len(edits.shapes)):
+            removed = edits.shapes[block, 0]
+            arrived = edits.shapes[block, 1]
+            first_symbol = edits.symbols[block]
+            old_term = 0.0
+            new_term = 0.0
+            if len(terms) > 0:
+                old_term = terms[lengths[row]]
+                new_term = terms[max(0, lengths[row] + arrived - removed)]
+            codes = np.empty(arrived + width, np.int64)
+            edit = edits.edits[block, row]
+            last_edit = edits.edits[block, row + 1]
+            while edit < last_edit:
+                start = starts[edit]
+                here = start + width - 1
+                old = 0.0
+                for end in range(here, min(here + removed + width - 1, end_of_row)):
+                    code = offset
+                    for back in range(width):
+                        code += digits[back] * tokens[end - back]
+                    old += factors[code]
+                old += old_term
+                left, right = _outer_codes(tokens, end_of_row, here, removed, arrived, digits, codes)
+                while edit < last_edit and starts[edit] == start:
+                    symbols = first_symbol + edit * arrived
+                    new = 0.0
+                    for j in range(left, right):
+                        code = offset + codes[j]
+                        if arrived == 1:
+                            code += digits[j] * inserted[symbols]
+                        else:
+                            for place in range(max(0, j - width + 1), min(arrived, j + 1)):
+                                code += digits[j - place] * inserted[symbols + place]
+                        new += factors[code]
+                    new += new_term
+                    ratios[edit] = new if new == -np.inf else new - old
+                    edit += 1
