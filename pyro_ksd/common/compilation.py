@@ -17,7 +17,7 @@ from pyro_ksd.common.progress import announce
 SWITCH = "PYRO_KSD_COMPILED"
 """The environment variable that switches compiled loops off if it is 0."""
 
-_WORK_OF_A_THREAD = 2**12  # edits; starting a thread takes as long as some thousands of them
+_WORK_OF_A_THREAD = 2**15  # edits; starting a thread takes as long as some thousands of them
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -93,7 +93,7 @@ def num_threads() -> int:
 
 
 def share_rows(loop: Callable[[int, int], object], work: np.ndarray) -> None:
-    """Calls ``loop(first, last)`` for consecutive parts of the rows, in threads, until all rows are done.
+    """Calls ``loop(first, last)`` for consecutive parts of the rows, in this and other threads, until all are done.
 
     :param loop: writes the results of the rows ``first .. last - 1``, which depend on no other rows; so they are the
         same for any number of threads.
@@ -108,9 +108,8 @@ def share_rows(loop: Callable[[int, int], object], work: np.ndarray) -> None:
     threads = max(1, min(num_threads(), int(work[-1]) // _WORK_OF_A_THREAD))
     cuts = np.searchsorted(work, work[-1] * np.arange(1, threads) / threads).tolist()
     parts = list(zip([0, *cuts], [*cuts, rows], strict=True))
-    if threads == 1:
-        loop(0, rows)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(loop, first, last) for first, last in parts]:
-            done.result()
+    with ThreadPoolExecutor(max(1, threads - 1)) as pool:  # without a task it starts no thread
+        others = [pool.submit(loop, first, last) for first, last in parts[1:]]
+        loop(*parts[0])
+        for other in others:
+            other.result()

@@ -125,7 +125,9 @@ def test_every_row_is_visited_once(threads: int, monkeypatch: pytest.MonkeyPatch
 
         share_rows(loop, np.cumsum([0, *counts]))
         assert visits.tolist() == [1] * len(counts)
-    assert (threading.current_thread().name in names) == (threads == 1)
+    own = threading.current_thread().name
+    assert own in names
+    assert (names == {own}) == (threads == 1)
 
 
 def test_little_work_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,17 +136,19 @@ def test_little_work_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     share_rows(lambda first, last: parts.append((first, last)), np.arange(101))
     assert parts == [(0, 100)]
     parts.clear()
-    share_rows(lambda first, last: parts.append((first, last)), 100 * np.arange(101))
-    assert sorted(parts) == [(0, 50), (50, 100)]
+    share_rows(lambda first, last: parts.append((first, last)), 2**10 * np.arange(101))
+    assert sorted(parts) == [(0, 34), (34, 67), (67, 100)]
 
 
 def test_an_error_in_a_thread_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "_WORK_OF_A_THREAD", 1)
     monkeypatch.setattr(compilation, "num_threads", lambda: 2)
 
-    def loop(first: int, last: int) -> None:
-        if first:
-            raise MemoryError("no room")
+    for failing in (0, 5):
 
-    with pytest.raises(MemoryError, match="no room"):
-        share_rows(loop, np.arange(10))
+        def loop(first: int, last: int, failing: int = failing) -> None:
+            if first == failing:
+                raise MemoryError("no room")
+
+        with pytest.raises(MemoryError, match="no room"):
+            share_rows(loop, np.arange(11))
