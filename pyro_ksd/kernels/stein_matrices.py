@@ -254,11 +254,21 @@ class FeatureMatrix(SteinMatrix):
         if all(not part.values.is_sparse for part in parts):
             return FeatureMatrix(torch.cat([part.values for part in parts]), parts[0].codes)
         entries = [part._entries() for part in parts]
+        known = [
+            code.unique() if part.codes is None else part.codes
+            for part, (_, code, _) in zip(parts, entries, strict=True)
+        ]
+        codes = torch.cat(known).unique()
         offsets = [sum(map(len, parts[:index])) for index in range(len(parts))]
         rows = torch.cat([row + offset for (row, _, _), offset in zip(entries, offsets, strict=True)])
-        codes = torch.cat([code for _, code, _ in entries])
+        columns = torch.searchsorted(codes, torch.cat([code for _, code, _ in entries]))
         values = torch.cat([value for _, _, value in entries])
-        return FeatureMatrix.from_entries(rows, codes, values, sum(map(len, parts)))
+        shape = (sum(map(len, parts)), len(codes))
+        # The entries of each part are in the order of their rows and codes, and so are those of all parts.
+        whole = torch.sparse_coo_tensor(
+            torch.stack([rows, columns]), values, shape, is_coalesced=True, check_invariants=False
+        )
+        return FeatureMatrix(whole, codes)
 
 
 @dataclass(frozen=True, eq=False)
