@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyro_ksd.edits.weighted_edits import WeightedEdits, chunk_rows
 from pyro_ksd.examples import random_walk
+from pyro_ksd.fit_tests import localization
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.localization import (
@@ -282,3 +283,47 @@ def test_scores_of_features_are_sums_over_spreads() -> None:
     torch.testing.assert_close(features.mean, total[codes] / 20)
     exceeding = (result.null.extreme[:, 0] >= features.z.abs()[:, None] - 1e-9).sum(1)
     torch.testing.assert_close(features.p_value, (1 + exceeding).double() / 20)
+
+
+def equal_features(scale: float, number: int = 1200) -> TopFeatures:
+    """The features of a matrix in which all of them are the same."""
+    psi = scale * torch.tensor([3.0, 2.0, 4.0, -1.0]).double()[:, None].expand(-1, number)
+    view = View("1", ZanellaOperator(), ContiguousKernel(1))
+    found = localization._top_features(view, FeatureMatrix(psi), torch.tensor([1.0, 2.0]), number)
+    assert found is not None
+    return found
+
+
+def test_of_equal_features_the_first_thousand_are_told() -> None:
+    found = equal_features(1.0)
+    assert found.code.tolist() == found.symbols.flatten().tolist() == list(range(1000))
+    mean = mean_localization([one_of(equal_features(1.0, 600)), one_of(found)]).features
+    assert mean is not None
+    assert mean.code.tolist() == list(range(1000))
+    assert mean.share[:600].tolist() == pytest.approx([2 * float(mean.share[-1])] * 600)
+    equal = one_of(TopFeatures(*(value.flip(0) for value in vars(found).values())))
+    mean = mean_localization([equal, equal]).features
+    assert mean is not None
+    assert mean.code.tolist() == list(reversed(range(1000)))
+
+
+def one_of(features: TopFeatures) -> Localization:
+    """A localization that tells nothing but features."""
+    nothing = torch.zeros(0, dtype=torch.long)
+    edits = TopEdits(nothing, nothing, nothing[:, None], nothing[:, None], nothing.double())
+    return Localization(torch.zeros(2).double(), torch.zeros(2, 3).double(), edits, features)
+
+
+def test_the_unit_of_the_features_does_not_matter() -> None:
+    large, small = equal_features(1.0, 5), equal_features(1e-4, 5)
+    torch.testing.assert_close(small.z, large.z)
+    torch.testing.assert_close(small.p_value, large.p_value)
+    torch.testing.assert_close(small.share * 1e8, large.share)
+    assert len(equal_features(0.0, 5).code) == 0  # what never varies tells nothing
+
+
+def test_of_equal_edits_the_first_hundred_are_told() -> None:
+    place = torch.arange(150)
+    part = TopEdits(place, place, place[:, None], place[:, None], torch.ones(150).double())
+    later = TopEdits(place + 150, place, place[:, None], place[:, None], torch.ones(150).double())
+    assert localization._joined([part, later]).sequence.tolist() == list(range(100))

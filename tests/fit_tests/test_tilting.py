@@ -190,6 +190,18 @@ def test_joint_factors_separate_cause_from_side_effect() -> None:
     assert float((alone[1:4] - 1).abs().max()) > 0.1
 
 
+def test_tilted_jumps_are_those_of_the_tilted_model() -> None:
+    model = bounded(spread_chain())
+    data = SPACE[(model.log_joint(SPACE) > -torch.inf).nonzero().squeeze(1)[::7]]
+    theta = torch.tensor([0.5, -1.0, 2.0, 0.1], dtype=torch.double)
+    [plain] = jumps_of(model, data, zs(), COUNTS)
+    [expected] = jumps_of(TiltedModel(model, dict(zip(COUNTS, theta.tolist(), strict=True))), data, zs(), COUNTS)
+    found = plain.tilted(theta)
+    torch.testing.assert_close(found.log_ratio, expected.log_ratio, rtol=1e-6, atol=1e-6)
+    assert float((found.log_ratio - plain.log_ratio).abs().min()) > 0.05
+    assert found.count.tolist() == plain.count.tolist()
+
+
 def test_one_joint_factor_is_a_single_one() -> None:
     model = bounded(spread_chain())
     data = SPACE[torch.randint(1, len(SPACE), (60,), generator=torch.Generator().manual_seed(1))]

@@ -19,7 +19,7 @@ from torch import Tensor
 from pyro_ksd import default_views, ksd_check
 from pyro_ksd.models import IndependentSequence
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.length_distribution import has_length_distribution
+from pyro_ksd.models.length_distribution import _change, has_length_distribution
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -205,3 +205,12 @@ def test_a_mass_that_falls_slowly_is_no_rounding(falls: bool) -> None:
 def test_an_impossible_sequence_shows_nothing_of_the_length() -> None:
     data = Sequences.of([[1, 1, 1, 1], [1, 2, 0], [2]], SIZE)  # the longest one is impossible
     assert not has_length_distribution(as_model(given_lengths_with_a_ban, data), data)
+
+
+@pytest.mark.parametrize("own", [0.0, -1000.0])
+def test_the_rounding_of_a_mass_is_absolute_or_relative(own: float) -> None:
+    rounding = 1e-5 + 1e-6 * abs(own)
+    ends = torch.tensor([-1.4, -0.9, 0.9, 1.4], dtype=torch.double) * rounding
+    extended = (own + ends - math.log(2))[:, None].expand(-1, 2)  # two extensions of the same probability
+    found = _change(torch.full((4,), own, dtype=torch.double), extended)
+    torch.testing.assert_close(found, torch.tensor([-1.4, 0.0, 0.0, 1.4]).double() * rounding, rtol=1e-5, atol=1e-12)
