@@ -369,7 +369,7 @@ def test_a_network_that_looks_ahead_or_changes_its_mind_is_refused() -> None:
     with pytest.raises(ValueError, match=message):
         model(network=lambda codes: network(codes.flip(1)).flip(1))
     forgetful = torch.nn.Sequential(torch.nn.Embedding(SIZE + 1, SIZE), torch.nn.Dropout(0.5))
-    with pytest.raises(ValueError, match=r"module Dropout: found training mode.*call \.eval\(\)"):
+    with pytest.raises(ValueError, match=r"^module Dropout: found training mode.*call \.eval\(\)"):
         model(network=forgetful)
     model(network=forgetful.eval())
 
@@ -489,6 +489,17 @@ def test_data_without_an_end_are_refused() -> None:
     assert model().has_ended(data).tolist() == [True, False, False, False]
 
 
+def test_prompts_of_the_data_are_for_a_model_that_has_none_for_all() -> None:
+    plain = Sequences.of([[0, END], [END]], SIZE)
+    prompted = plain.with_covariates({"prompt": [[4, 1], [1]]})
+    model().check_data(plain)
+    model().check_data(plain.with_covariates({"dose": torch.tensor([1.0, 2.0])}))
+    model(prompt=None).check_data(prompted)
+    message = r"^prompt: found prompts among the covariates, but the model has one for all, \[4, 1\], and would"
+    with pytest.raises(ValueError, match=message):
+        model().check_data(prompted)
+
+
 def test_data_that_the_filter_makes_impossible_are_reported() -> None:
     lm = model()
     wild = model(None).draw(60, torch.Generator().manual_seed(0))
@@ -543,7 +554,7 @@ def test_gpt2_draws_and_checks(gpt2: Any) -> None:
 def test_gpt2_in_training_mode_is_refused(gpt2: Any) -> None:
     gpt2.train()
     try:
-        with pytest.raises(ValueError, match=r"module Dropout: found training mode.*call \.eval\(\)"):
+        with pytest.raises(ValueError, match=r"^module Dropout: found training mode.*call \.eval\(\)"):
             of_gpt2(gpt2)
     finally:
         gpt2.eval()

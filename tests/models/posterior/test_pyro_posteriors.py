@@ -185,3 +185,29 @@ def test_a_guide_that_was_never_trained_is_refused(kind: str, wrap: Any) -> None
     svi = SVI(bayesian, guide, Adam({"lr": 0.01}), Trace_ELBO())
     svi.step(*ARGUMENTS)
     assert posterior_draws(wrap(guide), SHAPES, *ARGUMENTS, num_draws=4)["initial"].shape == (1, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "site", "expected"),
+    [
+        ([5], [], [1, 5]),
+        ([5], [1], [1, 5, 1]),
+        ([5, 1], [1], [1, 5, 1]),
+        ([2, 5], [], [2, 5]),
+        ([2, 5, 1], [1], [2, 5, 1]),
+        ([5, 3], [3], [1, 5, 3]),
+        ([5, 1, 3], [3], [1, 5, 3]),
+        ([2, 5, 3], [3], [2, 5, 3]),
+        ([2, 5], [1], None),  # it has one number fewer than draws of two chains
+        ([5, 3], [2], None),
+    ],
+)
+def test_every_shape_of_draws(shape: list[int], site: list[int], expected: list[int] | None) -> None:
+    values = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    if expected is None:
+        with pytest.raises(ValueError, match=re.escape(f"posterior: site 'w' has draws of shape {shape}")):
+            posterior_draws({"w": values}, {"w": torch.Size(site)})
+    else:
+        found = posterior_draws({"w": values}, {"w": torch.Size(site)})["w"]
+        assert list(found.shape) == expected
+        assert found.flatten().tolist() == values.flatten().tolist()
