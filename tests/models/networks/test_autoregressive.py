@@ -500,6 +500,24 @@ def test_prompts_of_the_data_are_for_a_model_that_has_none_for_all() -> None:
         model().check_data(prompted)
 
 
+def test_draws_after_prompts() -> None:
+    covariates = Sequences.of([[END]] * 3, SIZE).with_covariates({"prompt": [[4, 1], [1], [0, 0, 3]]}).covariates
+    assert covariates is not None
+    each, one = model(prompt=None), model()
+    assert each.takes_covariates
+    assert not one.takes_covariates
+    for lm in (each, one):
+        drawn = [lm.draw_given(covariates, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)]
+        assert drawn[0].covariates is not None
+        assert drawn[0].to_lists() == drawn[1].to_lists() != drawn[2].to_lists()
+        assert lm.has_ended(drawn[0]).all()
+    assert (
+        one.draw_given(covariates, torch.Generator().manual_seed(0)).to_lists()
+        == one.draw(3, torch.Generator().manual_seed(0)).to_lists()
+    )
+    assert each.log_joint(each.draw_given(covariates)).isfinite().all()
+
+
 def test_data_that_the_filter_makes_impossible_are_reported() -> None:
     lm = model()
     wild = model(None).draw(60, torch.Generator().manual_seed(0))

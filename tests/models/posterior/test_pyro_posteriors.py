@@ -17,7 +17,7 @@ from pyro.optim import Adam
 from pyro_programs import FEW_SEQUENCES as DATA
 from torch import Tensor
 
-from pyro_ksd.models.posterior.pyro_posteriors import chained_draws, divergences, posterior_draws
+from pyro_ksd.models.posterior.pyro_posteriors import chained_draws, divergences, posterior_draws, without_sites
 
 ARGUMENTS = (DATA.tokens, DATA.lengths)
 SHAPES = {"initial": torch.Size([3]), "moves": torch.Size([3, 3])}
@@ -153,6 +153,16 @@ def test_chained_draws_of_a_guide_have_its_latent_sites_alone() -> None:
 def test_chained_draws_that_differ_in_number_are_refused(values: dict[str, Tensor], options: dict[str, bool]) -> None:
     with pytest.raises(ValueError, match="expected the same number of chains and draws for all sites, found"):
         chained_draws(values, **options)
+
+
+def test_draws_without_some_sites() -> None:
+    mcmc = run_mcmc()
+    drawn = mcmc.get_samples(group_by_chain=True)
+    for source in (mcmc, drawn):
+        found = without_sites(source, {"moves", "other"})
+        assert list(found) == ["initial"]
+        assert found["initial"].equal(drawn["initial"])
+    assert without_sites(len, {"moves"}) is len  # a guide says when it runs
 
 
 def test_divergences() -> None:
