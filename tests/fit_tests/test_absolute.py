@@ -12,6 +12,7 @@ from example_models import Unsampled, walk
 
 from pyro_ksd import ksd_check
 from pyro_ksd.edits.neighborhoods import Substitutions
+from pyro_ksd.fit_tests import absolute
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.models import LoopProgram, with_sampler
@@ -69,6 +70,22 @@ def test_auto_is_wild_for_a_loop_that_branches_on_its_symbols() -> None:
     assert model.is_costly
     asked = goodness_of_fit(model, sequences, default_views()[:1], bootstrap="parametric", num_bootstrap=2)
     assert asked.kind == "parametric"
+
+
+def test_what_the_data_lack_is_looked_for_only_where_it_may_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = default_views()[:3]
+    data = walk().draw(150, torch.Generator().manual_seed(0))
+    first = [torch.tensor([0.2, 0.21, 0.05], dtype=torch.double)]
+    own = absolute.p_value
+    looked: list[str] = []
+
+    def recorded(model: object, view: View, *others: Any) -> None:
+        looked.append(view.name)
+
+    monkeypatch.setattr(absolute, "p_value", lambda *values: first.pop() if first else own(*values))
+    monkeypatch.setattr(absolute, "missing_rows", recorded)
+    goodness_of_fit(walk(), data, views, bootstrap="wild", num_bootstrap=9)
+    assert looked == [views[0].name, views[2].name]
 
 
 class OnlyJoint(Unsampled):

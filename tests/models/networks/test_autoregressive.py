@@ -374,6 +374,19 @@ def test_a_network_that_looks_ahead_or_changes_its_mind_is_refused() -> None:
     model(network=forgetful.eval())
 
 
+@pytest.mark.parametrize(("change", "refused"), [(2e-6, False), (8e-6, True)])
+def test_logits_may_change_by_rounding_alone(change: float, refused: bool) -> None:
+    def network(codes: Tensor) -> Tensor:
+        logits = torch.linspace(-1.0, 1.0, SIZE).double()
+        return (logits + change * (codes.shape[1] > len(PROMPT))).expand(*codes.shape, -1)
+
+    if refused:
+        with pytest.raises(ValueError, match="network: expected logits that depend on nothing but the codes"):
+            model(network=network)
+    else:
+        model(network=network)
+
+
 class Diverged:
     """A network whose logits are NaN once the codes contain a 3 after the prompt."""
 
