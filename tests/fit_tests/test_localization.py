@@ -98,6 +98,16 @@ def test_shares_of_edits_are_what_leaving_one_out_gives(chunk: int, monkeypatch:
             torch.testing.assert_close(shares, expected, rtol=1e-9, atol=1e-13)
 
 
+def test_shares_of_edits_with_the_weight_one() -> None:
+    view = View("2", ZanellaOperator(balancing="metropolis"), ContiguousKernel(2))
+    result = fit(walk(), walk(hold=0.4).draw(7, seeded(2)), [view], draws=2)
+    [chunk] = weighted_chunks(result, view)
+    assert (chunk.weights == 1).sum() > 5
+    shares = edit_shares(chunk, view, result.matrices[0])
+    assert float(shares.sum()) == pytest.approx(float(result.statistic[0]), rel=1e-12)
+    assert (shares[chunk.weights == 1] != 0).any()
+
+
 def test_positions_are_where_the_edits_begin() -> None:
     data = walk(hold=0.4).draw(6, seeded(0))
     result = fit(walk(), data, default_views()[:1], draws=2)
@@ -319,7 +329,11 @@ def test_the_unit_of_the_features_does_not_matter() -> None:
     torch.testing.assert_close(small.z, large.z)
     torch.testing.assert_close(small.p_value, large.p_value)
     torch.testing.assert_close(small.share * 1e8, large.share)
-    assert len(equal_features(0.0, 5).code) == 0  # what never varies tells nothing
+    nothing = equal_features(0.0, 5)  # what never varies tells nothing
+    assert len(nothing.code) == 0
+    mean = mean_localization([one_of(nothing), one_of(large)]).features
+    assert mean is not None
+    assert mean.share.tolist() == pytest.approx((large.share / 2).tolist())
 
 
 def test_of_equal_edits_the_first_hundred_are_told() -> None:

@@ -129,3 +129,10 @@ def test_impossible_sequences_use_up_the_tolerance() -> None:
     assert p_value(0.25, 20) == p_value(0.0, 0) > 0
     assert p_value(0.4, 20) == p_value(12 / 60, 0)
     assert p_value(0.99, 20) == p_value(59 / 60, 0) == 1.0
+
+
+@pytest.mark.parametrize("level", [-0.1, 0.0, 1.0])
+def test_a_wrong_level_is_refused(level: float) -> None:
+    result, places = fitted("parametric")
+    with pytest.raises(ValueError, match="level: expected a number between 0 and 1"):
+        extent(result, places, DATA, DRAWN, level=level)

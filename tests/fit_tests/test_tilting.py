@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import oracle
@@ -340,12 +341,19 @@ def made_up(low: float, high: float) -> Tilts:
         (0.4, 0.7, True, False),
         (1.2, 1.3, False, False),
         (0.9, 1.2, False, True),
+        (1.25, 2.0, False, False),
+        (0.9, 1.25, False, True),
+        (0.9, math.nextafter(1.25, 2.0), False, False),
         (math.nan, math.nan, False, False),
     ],
 )
 def test_tolerance(low: float, high: float, outside: bool, within: bool) -> None:
     assert bool(made_up(low, high).outside(1.25)) is outside
     assert bool(made_up(low, high).within(1.25)) is within
+    tilt = made_up(low, high)
+    mirrored = replace(tilt, low=-tilt.high, high=-tilt.low)
+    assert bool(mirrored.outside(1.25)) is outside
+    assert bool(mirrored.within(1.25)) is within
 
 
 @pytest.mark.parametrize(
