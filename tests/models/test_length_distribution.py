@@ -20,7 +20,14 @@ from pyro_ksd import default_views, ksd_check
 from pyro_ksd.models import IndependentSequence
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.length_distribution import _change, _without_last, _WithoutEnd, has_length_distribution
+from pyro_ksd.models.length_distribution import (
+    NO_LENGTH_DISTRIBUTION,
+    _change,
+    _without_last,
+    _WithoutEnd,
+    has_length_distribution,
+    why_given_lengths,
+)
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -256,3 +263,19 @@ def test_a_model_without_its_end() -> None:
     found = _without_last(Sequences.of([*ENDED.to_lists(), []], 5))
     assert found.to_lists() == [[0, 1, 2], [1], [], [2, 2, 0, 1, 0], []]
     assert found.tokens.tolist() == found.padded(0).tolist()
+
+
+def test_a_model_may_say_whether_it_defines_lengths() -> None:
+    class Saying(Ended):
+        """Says it, whatever its log-joints show."""
+
+        def __init__(self, says: bool) -> None:
+            super().__init__(None if says else 0.2)
+            self._says = says
+
+        @property
+        def defines_lengths(self) -> bool:
+            return self._says
+
+    assert why_given_lengths(Saying(True), ENDED) == ""
+    assert why_given_lengths(Saying(False), ENDED) == NO_LENGTH_DISTRIBUTION

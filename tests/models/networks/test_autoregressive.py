@@ -418,9 +418,25 @@ def test_a_network_that_gives_nan_is_refused(top_k: int | None, wrong: float) ->
             lm.candidates(data, 3)
 
 
-def test_a_network_that_knows_nothing_but_nan_is_refused_at_once() -> None:
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+@pytest.mark.parametrize("top", [1, 3])
+def test_candidates_with_one_wrong_logit_are_refused(wrong: float, top: int) -> None:
+    def network(codes: Tensor) -> Tensor:
+        seen = (codes == 3).cumsum(1) > 0
+        logits = Scrambled()(codes)
+        logits[..., 1] = logits[..., 1].masked_fill(seen, wrong)
+        return logits
+
+    lm = model(None, network)
+    lm.candidates(Sequences.of([[0, 2]], SIZE), top)
+    with pytest.raises(ValueError, match=r"found NaN or infinity behind the codes \[4, 1, 0, 3\]"):
+        lm.candidates(Sequences.of([[0, 2], [0, 3, 0, 2]], SIZE), top)
+
+
+@pytest.mark.parametrize("logits", [[math.nan] * SIZE, [0.0, math.nan, 1.0, 2.0]])
+def test_a_network_that_gives_nan_after_the_prompt_is_refused_at_once(logits: list[float]) -> None:
     with pytest.raises(ValueError, match=r"network: .* found NaN or infinity behind the codes \[4, 1\]"):
-        model(network=lambda codes: torch.full((*codes.shape, SIZE), math.nan))
+        model(network=lambda codes: torch.tensor(logits).expand(*codes.shape, -1))
 
 
 def test_a_network_with_too_few_positions_names_the_lengths() -> None:
