@@ -202,17 +202,21 @@ def test_enumerated_states_beside_a_latent() -> None:
 
 def test_sequences_that_are_longer_than_the_data_may_have_more_latents() -> None:
     def program(sequences: Any, lengths: Any) -> None:
+        """A latent for each symbol but the first, so that the data show a single one."""
         with pyro.plate("sequences", len(lengths)):
-            for t in range(sequences.shape[1]):
+            pyro.sample("x_0", dist.Categorical(torch.ones(SIZE).double()), obs=sequences[:, 0])
+            for t in range(1, sequences.shape[1]):
                 with poutine.mask(mask=t < lengths):
                     z = pyro.sample(f"z_{t}", standard(len(lengths)))
                     pyro.sample(f"x_{t}", dist.Categorical(logits=TASTE * z[:, None]), obs=sequences[:, t])
             pyro.sample("length", dist.Poisson(torch.tensor(4.0).double()), obs=lengths.double())
 
-    model = as_model(program, Sequences.of([[0], [2, 1]], SIZE), marginal=Marginal(num_points=1024))
-    longer = [[0, 1, 2, 0], [1, 1, 1], [2]]
+    model = as_model(program, Sequences.of([[0], [2, 1]], SIZE), marginal=Marginal())
+    assert isinstance(model, MarginalProgram)
+    assert len(model._points) == 400  # two latents with one more symbol
+    longer = [[0, 1, 2, 0], [1, 1, 1], [2, 0]]
     each = [log_effect([symbol]) - log_length([symbol]) for symbol in range(SIZE)]
-    expected = [sum(each[symbol] for symbol in x) + log_length(x) for x in longer]
+    expected = [sum(each[symbol] for symbol in x[1:]) - math.log(SIZE) + log_length(x) for x in longer]
     assert model.log_joint(Sequences.of(longer, SIZE)).tolist() == pytest.approx(expected, abs=0.1)
 
 

@@ -258,3 +258,9 @@ def test_draws_for_covariates_are_inside_and_have_them() -> None:
     never = constrain(bounded_chain(), lambda x: x.lengths < 0, max_proposals=300)
     with pytest.raises(ValueError, match=r"found none for 20 of them in 3\d\d proposals of the model; raise"):
         never.draw_given(covariates)
+
+
+def test_one_proposal_may_be_all_that_is_permitted() -> None:
+    assert len(constrain(bounded_chain(), lambda x: x.lengths >= 0, max_proposals=1).draw(1)) == 1
+    with pytest.raises(ValueError, match="max_proposals: expected an integer of at least 1, found 0"):
+        constrain(bounded_chain(), at_most_2_long, max_proposals=0)

@@ -50,6 +50,8 @@ def test_rejection_gives_up() -> None:
     assert calls == 5_000
     with pytest.raises(ValueError, match=r"max_proposals: expected an integer of at least 1, found 0"):
         constrain(CHAIN, never, max_proposals=0)
+    with pytest.raises(ValueError, match="found that 0 of 1 proposals of the model were"):
+        constrain(CHAIN, never, max_proposals=1).draw(3)
 
 
 def proposals(num_sequences: int, generator: torch.Generator | None) -> Sequences:
