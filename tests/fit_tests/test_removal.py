@@ -69,10 +69,11 @@ def test_the_score_after_removal_is_that_of_the_best_subset(matrix: FeatureMatri
 
 
 @forms
-def test_chunks_change_nothing(matrix: FeatureMatrix, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("entries", [1, N, 2 * N])
+def test_chunks_change_nothing(matrix: FeatureMatrix, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     critical = torch.tensor([0.5], dtype=torch.double)
     whole = fewest_removals(matrix, critical), score_after_removal(matrix, 1)
-    monkeypatch.setattr(removal, "ENTRIES", 2 * N)
+    monkeypatch.setattr(removal, "ENTRIES", entries)
     assert fewest_removals(matrix, critical).equal(whole[0])
     assert score_after_removal(matrix, 1).equal(whole[1])
 
