@@ -88,6 +88,36 @@ def test_what_the_data_lack_is_looked_for_only_where_it_may_matter(monkeypatch: 
     assert looked == [views[0].name, views[2].name]
 
 
+@pytest.mark.parametrize("lacks", [True, False])
+def test_signs_are_drawn_again_only_if_the_data_lack_something(lacks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    own = absolute.wild_bootstrap
+
+    def recorded(*arguments: Any, missing: Any = None, **options: Any) -> Any:
+        asked.append(missing)
+        return own(*arguments, **options)
+
+    rows = object() if lacks else None
+    monkeypatch.setattr(absolute, "wild_bootstrap", recorded)
+    monkeypatch.setattr(absolute, "missing_rows", lambda *_: rows)
+    views = default_views()[:2]
+    data = walk(hold=0.6).draw(150, torch.Generator().manual_seed(0))
+    found = goodness_of_fit(walk(), data, views, bootstrap="wild", num_bootstrap=19)
+    assert float(found.p_value.max()) <= 0.2
+    assert asked == ([None, [rows, rows]] if lacks else [None])
+
+
+@pytest.mark.parametrize("bootstrap", ["auto", "parametric"])
+def test_fitted_models_are_fitted_again(bootstrap: str) -> None:
+    rows = data(num=10)
+    assert absolute._kind(walk(), rows, default_views(), bootstrap, True) == "refit"
+    assert absolute._kind(walk(), rows, default_views(), bootstrap, False) == "parametric"
+    with pytest.raises(ValueError, match="bootstrap: expected 'parametric' with refit=, found 'wild', which draws no"):
+        absolute._kind(walk(), rows, default_views(), "wild", True)
+    with pytest.raises(ValueError, match="found Unsampled without one; let the program draw"):
+        absolute._kind(Unsampled(walk()), rows, default_views(), bootstrap, True)
+
+
 class OnlyJoint(Unsampled):
     """A model whose edited sequences are all scored."""
 

@@ -136,3 +136,13 @@ def test_a_wrong_level_is_refused(level: float) -> None:
     result, places = fitted("parametric")
     with pytest.raises(ValueError, match="level: expected a number between 0 and 1"):
         extent(result, places, DATA, DRAWN, level=level)
+
+
+def test_the_seed_is_zero_by_default() -> None:
+    result, places = fitted("parametric")
+    bounds = []
+    for options in ({}, {"seed": 0}, {"seed": 1}):
+        tolerated = extent(result, places, DATA, DRAWN, tolerance=0.15, **options).tolerated
+        assert tolerated is not None
+        bounds.append(tolerated.closeness.upper.nan_to_num(2.0).tolist())
+    assert bounds[0] == bounds[1] != bounds[2]

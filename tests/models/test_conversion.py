@@ -129,3 +129,17 @@ def test_programs_with_integrated_latents_are_checked_too() -> None:
 
     with pytest.raises(ValueError, match="changes with the other sequences of the batch"):
         as_model(summed, DATA, marginal=marginal)
+
+
+def test_an_object_with_parameters_is_named() -> None:
+    class Finished:
+        alphabet_size = SIZE
+        log_joint = staticmethod(CHAIN.log_joint)
+        log_ratio = staticmethod(CHAIN.log_ratio)
+
+    model = as_model(Finished(), DATA)
+    for own in (Finished(), model):
+        with pytest.raises(
+            ValueError, match="parameters: expected a Pyro program to pass them to, found Finished, whi"
+        ):
+            as_model(own, DATA, parameters=point())
