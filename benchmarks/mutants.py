@@ -337,9 +337,12 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = [mutant for file in _files(arguments.paths) for mutant in mutants_of(file, (_ROOT / file).read_bytes())]
     every = len(chosen)
+    known = equivalent()
+    if not arguments.paths:
+        for key in sorted(known - {mutant.key for mutant in chosen}):
+            print(f"{_EQUIVALENT.name} names a mutant that does not exist: {key}", flush=True)
     if arguments.sample is not None and arguments.sample < every:
         chosen = random.Random(arguments.seed).sample(chosen, arguments.sample)
-    known = equivalent()
     wanted = [mutant for mutant in chosen if mutant.key not in known]
     print(f"{len(chosen)} of {every} mutants; {len(chosen) - len(wanted)} of them are equivalent", flush=True)
     for name in _HEAVY:

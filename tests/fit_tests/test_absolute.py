@@ -12,13 +12,18 @@ from example_models import Unsampled, walk
 
 from pyro_ksd import ksd_check
 from pyro_ksd.edits.neighborhoods import Substitutions
+from pyro_ksd.fit_tests import absolute
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.fit_tests.null_draws import wild_bootstrap
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import LoopProgram, with_sampler
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.views import View, default_views
 
 
@@ -69,6 +74,46 @@ def test_auto_is_wild_for_a_loop_that_branches_on_its_symbols() -> None:
     assert model.is_costly
     asked = goodness_of_fit(model, sequences, default_views()[:1], bootstrap="parametric", num_bootstrap=2)
     assert asked.kind == "parametric"
+
+
+def test_what_the_data_lack_is_looked_for_only_where_it_may_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = default_views()[:3]
+    data = walk().draw(150, torch.Generator().manual_seed(0))
+    first = [torch.tensor([0.2, 0.21, 0.05], dtype=torch.double)]
+    own = absolute.p_value
+    looked: list[str] = []
+
+    def recorded(model: object, view: View, *others: Any) -> None:
+        looked.append(view.name)
+
+    monkeypatch.setattr(absolute, "p_value", lambda *values: first.pop() if first else own(*values))
+    monkeypatch.setattr(absolute, "missing_rows", recorded)
+    goodness_of_fit(walk(), data, views, bootstrap="wild", num_bootstrap=9)
+    assert looked == [views[0].name, views[2].name]
+
+
+@pytest.mark.parametrize("lacks", [True, False])
+def test_what_the_data_lack_joins_in_the_null_draws(lacks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    views, data = default_views()[:2], walk(hold=0.6).draw(150, torch.Generator().manual_seed(0))
+    sizes = (5, 25)
+    rows = [FeatureMatrix(9.0 * torch.ones(3, size).double()) for size in sizes]
+    monkeypatch.setattr(absolute, "missing_rows", lambda visits, view, *_: rows[views.index(view)] if lacks else None)
+    found = goodness_of_fit(walk(), data, views, bootstrap="wild", num_bootstrap=19)
+    assert float(found.p_value.max()) <= 0.2 or lacks
+    matrices = stein_matrices(walk(), data, views)
+    expected = wild_bootstrap(matrices, views, Signs(0, 19), missing=rows if lacks else None)
+    torch.testing.assert_close(found.null.statistic, expected.statistic, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("bootstrap", ["auto", "parametric"])
+def test_fitted_models_are_fitted_again(bootstrap: str) -> None:
+    rows = data(num=10)
+    assert absolute._kind(walk(), rows, default_views(), bootstrap, True) == "refit"
+    assert absolute._kind(walk(), rows, default_views(), bootstrap, False) == "parametric"
+    with pytest.raises(ValueError, match="bootstrap: expected 'parametric' with refit=, found 'wild', which draws no"):
+        absolute._kind(walk(), rows, default_views(), "wild", True)
+    with pytest.raises(ValueError, match="found Unsampled without one; let the program draw"):
+        absolute._kind(Unsampled(walk()), rows, default_views(), bootstrap, True)
 
 
 class OnlyJoint(Unsampled):

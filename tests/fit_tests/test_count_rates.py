@@ -24,14 +24,16 @@ def one(values: list[float], **options: Any) -> list[float]:
     return [float(end) for end in (found.value, found.low, found.high)]
 
 
+@pytest.mark.parametrize("coverage", [0.95, 0.5])
 @pytest.mark.parametrize("times", [1, 3, 12])
-def test_single_occurrences_have_the_limits_of_a_poisson_number(times: int) -> None:
+def test_single_occurrences_have_the_limits_of_a_poisson_number(times: int, coverage: float) -> None:
     # Among very many sequences; with the quantiles of a t distribution, as the variance is an estimate.
-    wider = student.ppf(0.975, 2 * times) / norm.ppf(0.975)
-    value, low, high = (10_000 * end for end in one([1.0] * times + [0.0] * (10_000 - times)))
+    tail = (1 - coverage) / 2
+    wider = student.ppf(1 - tail, 2 * times) / norm.ppf(1 - tail)
+    value, low, high = (10_000 * end for end in one([1.0] * times + [0.0] * (10_000 - times), coverage=coverage))
     assert value == pytest.approx(times)
-    assert low == pytest.approx(max(times - wider * (times - gamma.ppf(0.025, times)), 0.0), rel=0.002, abs=0.001)
-    assert high == pytest.approx(times + wider * (gamma.ppf(0.975, times + 1) - times), rel=0.002)
+    assert low == pytest.approx(max(times - wider * (times - gamma.ppf(tail, times)), 0.0), rel=0.002, abs=0.001)
+    assert high == pytest.approx(times + wider * (gamma.ppf(1 - tail, times + 1) - times), rel=0.002)
 
 
 def test_nothing_that_occurs_has_the_exact_upper_limit() -> None:

@@ -65,6 +65,11 @@ def test_the_most_frequent_ngrams_of_the_views_that_count_them(monkeypatch: pyte
         assert len(set(ngrams_of(one))) == len(times) == min(len(numbers), 20)
 
 
+def test_of_equally_frequent_ngrams_a_hundred_are_taken_in_the_order_of_their_symbols() -> None:
+    data = Sequences.of([[code] for code in reversed(range(150))] + [[149]], 150)
+    assert module._most_frequent(range(1, 2), data).flatten().tolist() == [149, *range(99)]
+
+
 def test_factors_and_intervals_are_those_of_the_tilts() -> None:
     found = tolerated_factors(fitted(), DATA, 0.1)
     total = sum(len(one.symbols) for one in found)

@@ -18,7 +18,7 @@ from pyro_ksd.fit_tests import fault_sizes as module
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.count_rates import mean_counts
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
-from pyro_ksd.fit_tests.localization import Localization, localize
+from pyro_ksd.fit_tests.localization import Localization, TopFeatures, localize
 from pyro_ksd.fit_tests.tilting import tilts
 from pyro_ksd.kernels import EmbeddingKernel, EndKernel, HammingKernel, StartKernel
 from pyro_ksd.models import LinearChainMRF, MarkovSequence, SequenceModel
@@ -174,6 +174,17 @@ def test_the_largest_scores_are_sized_and_no_more(monkeypatch: pytest.MonkeyPatc
     sizes = effect_sizes(result, places, DATA, DRAWN, 0.05)
     assert len(outstanding(places[1], "ngram")) > 2
     assert known_rows(sizes[1].observed) == set(outstanding(places[1], "ngram", most=2))
+
+
+def test_of_equal_scores_the_first_ten_are_sized() -> None:
+    codes = torch.arange(60)
+    same = torch.ones(60).double()
+    z = torch.where(codes % 2 == 0, 3.0, -3.0).double()
+    p = torch.tensor([0.051] * 5 + [0.05] * 55, dtype=torch.double)
+    features = TopFeatures(codes, codes[:, None], same, same, z, p)
+    rows, counts = module._outstanding(default_views()[0], features, 0.05, 60)
+    assert rows.tolist() == list(range(5, 15))
+    assert counts == [Count("ngram", (code,)) for code in range(5, 15)]
 
 
 def test_a_start_that_is_over_is_not_counted() -> None:

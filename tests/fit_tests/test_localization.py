@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyro_ksd.edits.weighted_edits import WeightedEdits, chunk_rows
 from pyro_ksd.examples import random_walk
+from pyro_ksd.fit_tests import localization
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.localization import (
@@ -25,6 +26,7 @@ from pyro_ksd.fit_tests.localization import (
     mean_localization,
 )
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, SurpriseKernel
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import AutoregressiveModel, IndependentSequence, MarkovSequence
 from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
@@ -97,6 +99,16 @@ def test_shares_of_edits_are_what_leaving_one_out_gives(chunk: int, monkeypatch:
             apart = (own + part.begin)[:, None] != theirs
             expected = ((step - here[own]) * whole.weights * apart).sum(1) * part.weights / (n * (n - 1))
             torch.testing.assert_close(shares, expected, rtol=1e-9, atol=1e-13)
+
+
+def test_shares_of_edits_with_the_weight_one() -> None:
+    view = View("2", ZanellaOperator(balancing="metropolis"), ContiguousKernel(2))
+    result = fit(walk(), walk(hold=0.4).draw(7, seeded(2)), [view], draws=2)
+    [chunk] = weighted_chunks(result, view)
+    assert (chunk.weights == 1).sum() > 5
+    shares = edit_shares(chunk, view, result.visits.whole(view)[0], 7)
+    assert float(shares.sum()) == pytest.approx(float(result.statistic[0]), rel=1e-12)
+    assert (shares[chunk.weights == 1] != 0).any()
 
 
 def test_positions_are_where_the_edits_begin() -> None:
@@ -310,3 +322,52 @@ def test_of_large_data_the_positions_of_the_largest_shares_are_shown(monkeypatch
         torch.testing.assert_close(some.shown.attribution, every.shown.attribution[:4], equal_nan=True)
         assert some.contribution.equal(every.contribution)
         assert some.edits.share.equal(every.edits.share)
+
+
+def equal_features(scale: float, number: int = 1200) -> TopFeatures:
+    """The features of a matrix in which all of them are the same."""
+    psi = scale * torch.tensor([3.0, 2.0, 4.0, -1.0]).double()[:, None].expand(-1, number)
+    view = View("1", ZanellaOperator(), ContiguousKernel(1))
+    found = localization._top_features(view, SteinSums.of(FeatureMatrix(psi)), torch.tensor([1.0, 2.0]), number)
+    assert found is not None
+    return found
+
+
+def test_of_equal_features_the_first_thousand_are_told() -> None:
+    found = equal_features(1.0)
+    assert found.code.tolist() == found.symbols.flatten().tolist() == list(range(1000))
+    mean = mean_localization([one_of(equal_features(1.0, 600)), one_of(found)]).features
+    assert mean is not None
+    assert mean.code.tolist() == list(range(1000))
+    assert mean.share[:600].tolist() == pytest.approx([2 * float(mean.share[-1])] * 600)
+    equal = one_of(TopFeatures(*(value.flip(0) for value in vars(found).values())))
+    mean = mean_localization([equal, equal]).features
+    assert mean is not None
+    assert mean.code.tolist() == list(reversed(range(1000)))
+
+
+def one_of(features: TopFeatures) -> Localization:
+    """A localization that tells nothing but features."""
+    nothing = torch.zeros(0, dtype=torch.long)
+    edits = TopEdits(nothing, nothing, nothing[:, None], nothing[:, None], nothing.double())
+    shown = TopSequences(torch.arange(2), torch.zeros(2).double(), torch.zeros(2, 3).double())
+    return Localization(torch.zeros(2).double(), shown, edits, features, None)
+
+
+def test_the_unit_of_the_features_does_not_matter() -> None:
+    large, small = equal_features(1.0, 5), equal_features(1e-4, 5)
+    torch.testing.assert_close(small.z, large.z)
+    torch.testing.assert_close(small.p_value, large.p_value)
+    torch.testing.assert_close(small.share * 1e8, large.share)
+    nothing = equal_features(0.0, 5)  # what never varies tells nothing
+    assert len(nothing.code) == 0
+    mean = mean_localization([one_of(nothing), one_of(large)]).features
+    assert mean is not None
+    assert mean.share.tolist() == pytest.approx((large.share / 2).tolist())
+
+
+def test_of_equal_edits_the_first_hundred_are_told() -> None:
+    place = torch.arange(150)
+    part = TopEdits(place, place, place[:, None], place[:, None], torch.ones(150).double())
+    later = TopEdits(place + 150, place, place[:, None], place[:, None], torch.ones(150).double())
+    assert TopEdits.cat([part, later]).sequence.tolist() == list(range(100))

@@ -130,3 +130,20 @@ def test_impossible_sequences_use_up_the_tolerance() -> None:
     assert p_value(0.25, 20) == p_value(0.0, 0) > 0
     assert p_value(0.4, 20) == p_value(12 / 60, 0)
     assert p_value(0.99, 20) == p_value(59 / 60, 0) == 1.0
+
+
+@pytest.mark.parametrize("level", [-0.1, 0.0, 1.0])
+def test_a_wrong_level_is_refused(level: float) -> None:
+    result, places = fitted("parametric")
+    with pytest.raises(ValueError, match="level: expected a number between 0 and 1"):
+        extent(result, places, DATA, DRAWN, level=level)
+
+
+def test_the_seed_is_zero_by_default() -> None:
+    result, places = fitted("parametric")
+    bounds = []
+    for options in ({}, {"seed": 0}, {"seed": 1}):
+        tolerated = extent(result, places, DATA, DRAWN, tolerance=0.15, **options).tolerated
+        assert tolerated is not None
+        bounds.append(tolerated.closeness.upper.nan_to_num(2.0).tolist())
+    assert bounds[0] == bounds[1] != bounds[2]

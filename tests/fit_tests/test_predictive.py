@@ -32,7 +32,7 @@ from pyro_ksd import (
 )
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
-from pyro_ksd.fit_tests.predictive import predictive_p_value
+from pyro_ksd.fit_tests.predictive import posterior_predictive, predictive_p_value
 from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.stein.assembly import stein_matrices
@@ -269,6 +269,12 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as error:  # noqa: PT011
         ksd_check(**given, progress=False)
     assert message in str(error.value)
+
+
+def test_one_sequence_is_too_few() -> None:
+    models = PosteriorModels(first_order, DATA, VALUES)
+    with pytest.raises(ValueError, match=r"^expected at least 2 sequences, found 1; the statistic compares pairs"):
+        posterior_predictive(models, DATA[:1], default_views()[:1])
 
 
 def test_p_value_counts_ties() -> None:

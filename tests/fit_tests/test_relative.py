@@ -137,6 +137,16 @@ def test_rounding_is_no_difference(noise: float, same: bool) -> None:
     assert bool((found.z == 0).all()) == same
 
 
+@pytest.mark.parametrize(("spread", "same"), [(0.8e-6, True), (1.3e-6, False)])
+def test_rounding_is_a_millionth_of_the_terms(spread: float, same: bool) -> None:
+    n = 400
+    own = torch.tensor([1.0, -1.0]).double().repeat(n // 2) * spread * (n - 2)
+    one, other = (RowSums(others[None], torch.ones(1, n).double()) for others in (own + n * spread, torch.zeros(n)))
+    found = relative_fit([one, other])
+    assert (float(found.z[0, 1, 0]) == 0) is same
+    assert (float(found.p_value[0, 1, 0]) == 1) is same
+
+
 def test_data_without_spread_say_nothing() -> None:
     matrices = torch.stack([torch.full((1, 8, 8), value, dtype=torch.double) for value in (1.0, 3.0)])
     found = relative_fit(sums(matrices))

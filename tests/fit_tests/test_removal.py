@@ -23,7 +23,7 @@ PSI[:, 3] -= 0.8
 PSI[:, 4] = 3.0
 PSI[0, 4] = -5.0  # pushes the other way, more than any other sequence
 PSI[PSI.abs() < 0.4] = 0.0
-FORMS = [FeatureMatrix(PSI), FeatureMatrix(PSI.to_sparse())]
+FORMS = [FeatureMatrix(PSI), FeatureMatrix(PSI.to_sparse().coalesce())]
 forms = pytest.mark.parametrize("matrix", FORMS, ids=["dense", "sparse"])
 
 

@@ -15,7 +15,7 @@ from pyro_ksd.edits.counts import Count, count_values
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests import tilt_selection
 from pyro_ksd.fit_tests.tilt_selection import SelectedTilts, effective_scores, select_tilts
-from pyro_ksd.fit_tests.tilting import jumps_of, tilt_jointly
+from pyro_ksd.fit_tests.tilting import Tilts, jumps_of, tilt_jointly
 from pyro_ksd.models.wrappers.tilted import TiltedModel
 from pyro_ksd.sequences.container import Sequences
 
@@ -78,7 +78,7 @@ def test_a_planted_pair_is_all_that_is_found() -> None:
     found = selected({Count("ngram", (0, 1)): 2.0}, 2000, torch.Generator().manual_seed(1))
     assert [COUNTS[place] for place in found.chosen] == [Count("ngram", (0, 1))]
     assert abs(float(found.tilts.log_factor) - math.log(2.0)) < 4 * float(found.tilts.error)
-    assert found.largest <= found.threshold == pytest.approx(norm.ppf(1 - 0.025 / len(COUNTS)))
+    assert found.largest <= found.threshold == pytest.approx(norm.ppf(1 - 0.025 / len(COUNTS)), rel=1e-10)
 
 
 def test_two_causes_are_separated() -> None:
@@ -107,6 +107,63 @@ def test_what_was_dropped_does_not_come_back(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(tilt_selection, "_strength", lambda tilts: torch.zeros(len(tilts.log_factor)))
     found = selected({Count("ngram", (0, 1)): 2.0}, 500, torch.Generator().manual_seed(5))
     assert found.chosen == ()
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, scores: list[float], strengths: list[float]) -> SelectedTilts:
+    """What is selected if the scores and the strengths of the factors are always these; NaN is no candidate."""
+    known = torch.tensor(scores, dtype=torch.double)
+    strength = torch.tensor(strengths, dtype=torch.double)
+
+    def jointly(jumps: object, chosen: list[int], coverage: float) -> Tilts:
+        one = torch.ones(len(chosen), dtype=torch.double)
+        return Tilts(one, one / strength[chosen], one, one, one)
+
+    monkeypatch.setattr(tilt_selection, "tilt_jointly", jointly)
+    monkeypatch.setattr(tilt_selection, "effective_scores", lambda *_: (known.nan_to_num(9.0), ~known.isnan()))
+    return select_tilts([], len(scores), level=0.1, coverage=0.95)
+
+
+def test_no_more_than_twenty_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = scripted(monkeypatch, [float(score) for score in range(10, 40)], [10.0] * 30)
+    assert found.chosen == tuple(range(29, 9, -1))
+    assert found.largest == 19.0
+
+
+def test_the_weakest_factor_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = scripted(monkeypatch, [9.0, 8.0, 7.0, 0.0], [10.0, 1.0, 10.0, 10.0])
+    assert found.chosen == (0, 2)
+    assert found.largest == 0.0
+
+
+def test_scores_and_strengths_must_exceed_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    threshold = scripted(monkeypatch, [1.0, 1.0], [10.0, 10.0]).threshold
+    above = math.nextafter(threshold, math.inf)
+    assert scripted(monkeypatch, [-threshold, 0.0], [10.0, 10.0]).chosen == ()
+    assert scripted(monkeypatch, [-above, 0.0], [10.0, 10.0]).chosen == (0,)
+    assert scripted(monkeypatch, [9.0, 0.0], [threshold / 1.0001, 10.0]).chosen == ()
+    assert scripted(monkeypatch, [9.0, 0.0], [threshold * 1.0001, 10.0]).chosen == (0,)
+
+
+@pytest.mark.parametrize(("scores", "candidates"), [([], 1), ([math.nan], 1), ([1.0], 1), ([1.0, math.nan, 0.0], 2)])
+def test_the_level_is_divided_among_the_candidates(
+    scores: list[float], candidates: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = scripted(monkeypatch, [*scores, math.nan], [10.0] * (len(scores) + 1))
+    assert found.threshold == pytest.approx(norm.ppf(1 - 0.05 / candidates), rel=1e-10)
+    assert found.chosen == ()
+    assert found.largest == max([0.0, *(score for score in scores if score > 0)])  # not the score of another
+
+
+def test_what_cannot_be_estimated_has_no_strength() -> None:
+    one = torch.tensor([3.0, -4.0, math.nan], dtype=torch.double)
+    assert tilt_selection._strength(Tilts(one, one.abs() / 2, one, one, one)).tolist() == [2.0, 2.0, 0.0]
+
+
+def test_a_count_that_no_edit_changes_has_no_score() -> None:
+    jumps = jumps_of(MODEL, drawn({}, 20, torch.Generator().manual_seed(0)), zs(), COUNTS)
+    found, many = effective_scores(jumps, len(COUNTS) + 1, [], torch.zeros(0).double())
+    assert float(found[-1]) == 0.0
+    assert not bool(many[-1])
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import oracle
@@ -190,6 +191,18 @@ def test_joint_factors_separate_cause_from_side_effect() -> None:
     assert float((alone[1:4] - 1).abs().max()) > 0.1
 
 
+def test_tilted_jumps_are_those_of_the_tilted_model() -> None:
+    model = bounded(spread_chain())
+    data = SPACE[(model.log_joint(SPACE) > -torch.inf).nonzero().squeeze(1)[::7]]
+    theta = torch.tensor([0.5, -1.0, 2.0, 0.1], dtype=torch.double)
+    [plain] = jumps_of(model, data, zs(), COUNTS)
+    [expected] = jumps_of(TiltedModel(model, dict(zip(COUNTS, theta.tolist(), strict=True))), data, zs(), COUNTS)
+    found = plain.tilted(theta)
+    torch.testing.assert_close(found.log_ratio, expected.log_ratio, rtol=1e-6, atol=1e-6)
+    assert float((found.log_ratio - plain.log_ratio).abs().min()) > 0.05
+    assert found.count.tolist() == plain.count.tolist()
+
+
 def test_one_joint_factor_is_a_single_one() -> None:
     model = bounded(spread_chain())
     data = SPACE[torch.randint(1, len(SPACE), (60,), generator=torch.Generator().manual_seed(1))]
@@ -328,12 +341,19 @@ def made_up(low: float, high: float) -> Tilts:
         (0.4, 0.7, True, False),
         (1.2, 1.3, False, False),
         (0.9, 1.2, False, True),
+        (1.25, 2.0, False, False),
+        (0.9, 1.25, False, True),
+        (0.9, math.nextafter(1.25, 2.0), False, False),
         (math.nan, math.nan, False, False),
     ],
 )
 def test_tolerance(low: float, high: float, outside: bool, within: bool) -> None:
     assert bool(made_up(low, high).outside(1.25)) is outside
     assert bool(made_up(low, high).within(1.25)) is within
+    tilt = made_up(low, high)
+    mirrored = replace(tilt, low=-tilt.high, high=-tilt.low)
+    assert bool(mirrored.outside(1.25)) is outside
+    assert bool(mirrored.within(1.25)) is within
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels import ContiguousKernel, FeatureKernel, LengthKernel, StartKernel
-from pyro_ksd.kernels.base import Kernel, PairwiseKernel
+from pyro_ksd.kernels.base import Kernel, PairwiseKernel, _by_length
 from pyro_ksd.kernels.cyclic_gaussian import CyclicGaussianKernel
 from pyro_ksd.kernels.dirac import DiracKernel
 from pyro_ksd.kernels.gap_weighted import GapWeightedKernel
@@ -293,3 +293,11 @@ def test_a_factor_multiplies_what_edits_add(kernel: Kernel[Any]) -> None:
     found = tripled.edit_products(chunk, tripled.stein(data, edits, weights))
     assert float(plain.abs().max()) > 0
     torch.testing.assert_close(found, 3 * plain, rtol=1e-10, atol=1e-12)
+
+
+def test_groups_of_equal_length_are_ascending() -> None:
+    lengths = 2 * (torch.arange(600) * 7 % 3)
+    index = torch.arange(0, 600, 2)
+    groups = _by_length(index, lengths)
+    expected = [[place for place in index.tolist() if lengths[place] == length] for length in (0, 2, 4)]
+    assert [group.tolist() for group in groups] == expected

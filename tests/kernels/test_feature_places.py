@@ -134,3 +134,11 @@ def test_kernels_do_not_depend_on_the_form(kernel: FeatureKernel, monkeypatch: p
     assert SparsePlaces in {type(places) for places in numbered}
     torch.testing.assert_close(again, table, rtol=1e-12, atol=1e-13)
     assert bool(table.diagonal().any())
+
+
+@pytest.mark.parametrize(("features", "sparse"), [(15, False), (16, False), (17, True)])
+def test_up_to_sixteen_features_are_never_sparse(features: int, sparse: bool) -> None:
+    places = DensePlaces(4, features)
+    values = torch.zeros(4 * features, dtype=torch.double)
+    values[3] = 1.0
+    assert places.matrix(values).values.is_sparse is sparse

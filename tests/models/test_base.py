@@ -11,7 +11,8 @@ from torch import Tensor
 
 from pyro_ksd import Sequences, ksd_check
 from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Neighborhood, zs
-from pyro_ksd.models.base import SequenceModel, check_alphabet_size
+from pyro_ksd.models.base import SequenceModel, _same, check_alphabet_size
+from pyro_ksd.sequences.covariates import Covariates
 
 SIZE = 3
 SPACE = Sequences.of([list(x) for length in range(4) for x in product(range(SIZE), repeat=length)], SIZE)
@@ -108,3 +109,33 @@ def test_alphabets_must_have_the_same_size() -> None:
         message = rf"the model's 3 symbols, found an alphabet of {size}; state it in Sequences.of\(data, alphabet="
         with pytest.raises(ValueError, match=message):
             check_alphabet_size(Minimal(), Sequences.of([[0]], size))
+
+
+class Dosed(Drawing):
+    """Its probabilities change with a covariate, but its draws do not."""
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        assert sequences.covariates is not None
+        return super().log_joint(sequences) + sequences.covariates.values["dose"]  # type: ignore[call-overload]
+
+
+def test_draws_of_a_model_that_ignores_covariates_have_them() -> None:
+    covariates = Covariates.of({"dose": torch.arange(30.0)}, 30)
+    found = Drawing().draw_given(covariates, torch.Generator().manual_seed(0))
+    assert found.to_lists() == Drawing().draw(30, torch.Generator().manual_seed(0)).to_lists()
+    assert found.covariates is not None
+    assert found.covariates.values["dose"].tolist() == list(range(30))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("row", [0, 29])
+def test_a_model_that_depends_on_covariates_must_draw_for_them(row: int) -> None:
+    dose = torch.zeros(30)
+    dose[row] = 1.0
+    with pytest.raises(ValueError, match=r"^draw: expected a model that ignores covariates, found Dosed, whose"):
+        Dosed().draw_given(Covariates.of({"dose": dose}, 30))
+
+
+def test_the_same_numbers() -> None:
+    values = torch.tensor([1.0, -torch.inf, torch.nan])
+    assert _same(values, values.double())
+    assert not _same(values, values + 1)

@@ -15,8 +15,9 @@ from pyro_programs import FEW_SEQUENCES as DATA
 from torch import Tensor
 
 from pyro_ksd.models import LoopProgram, SequenceModel, TabulatedModel
-from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.conversion import as_model, checked_program
 from pyro_ksd.models.networks.torch_distribution import TorchDistributionModel
+from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.models.wrappers.sampler import SampledModel
 from pyro_ksd.sequences.container import Sequences
@@ -98,3 +99,47 @@ def test_programs_are_validated() -> None:
 
     with pytest.raises(ValueError, match="changes with the other sequences of the batch"):
         as_model(summed, DATA)
+
+
+def effect(sequences: Tensor, lengths: Tensor) -> None:
+    """A random effect on the length, the larger the worse a few points are."""
+    size = pyro.sample("size", dist.Exponential(torch.tensor(1.0).double()))
+    with pyro.plate("sequences", len(lengths)):
+        z = pyro.sample("z", dist.Normal(torch.zeros(len(lengths)).double(), 1.0))
+        pyro.factor("score", size * z * lengths - 5.0 * lengths.double())
+
+
+def test_programs_with_integrated_latents_are_checked_too() -> None:
+    small, large = ({"size": torch.tensor(size).double()} for size in (0.01, 3.0))
+    marginal = Marginal(num_points=4)
+    with pytest.warns(UserWarning, match="the latents 'z' are integrated out with 4 points") as caught:
+        model = as_model(effect, DATA, parameters=small, marginal=marginal)
+    assert len(caught) == 1
+    assert model.ratio_error is not None
+    assert 0 < model.ratio_error < 0.5
+    with pytest.raises(ValueError, match="marginal: the latents 'z' are integrated out with 4 points"):
+        as_model(effect, DATA, parameters=large, marginal=marginal)
+    with pytest.raises(ValueError, match="marginal: the latents 'z' are integrated out with 4 points"):
+        checked_program(effect, DATA, small, marginal, large)
+
+    def summed(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            z = pyro.sample("z", dist.Normal(torch.zeros(len(lengths)).double(), 1.0))
+            pyro.factor("score", 0.01 * z * lengths - 5.0 * lengths.sum())
+
+    with pytest.raises(ValueError, match="changes with the other sequences of the batch"):
+        as_model(summed, DATA, marginal=marginal)
+
+
+def test_an_object_with_parameters_is_named() -> None:
+    class Finished:
+        alphabet_size = SIZE
+        log_joint = staticmethod(CHAIN.log_joint)
+        log_ratio = staticmethod(CHAIN.log_ratio)
+
+    model = as_model(Finished(), DATA)
+    for own in (Finished(), model):
+        with pytest.raises(
+            ValueError, match="parameters: expected a Pyro program to pass them to, found Finished, whi"
+        ):
+            as_model(own, DATA, parameters=point())

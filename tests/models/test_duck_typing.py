@@ -17,6 +17,7 @@ from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models import LoopProgram, SequenceModel, TabulatedModel, constrain, with_sampler
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import AdaptedModel, adapted
+from pyro_ksd.sequences.covariates import Covariates
 from pyro_ksd.stein.zanella_sampler import zanella_sample
 
 DATA = CHAIN.draw(20, torch.Generator().manual_seed(0))
@@ -93,6 +94,30 @@ def test_what_the_object_has_is_used() -> None:
     with pytest.raises(ValueError, match="no sequence of more than 30 symbols, please"):
         particular.check_data(Sequences.of([[0] * 31], SIZE))
     assert particular.impossible_sites(Sequences.of([[2, 0], [1, 2, 0]], SIZE)) == ["grammar 2", "grammar 3"]
+
+
+class GivenDuck(DrawingDuck):
+    """Draws the covariate itself, and then symbols by torch's global generator."""
+
+    takes_covariates = True
+
+    def draw_given(self, covariates: Covariates, generator: torch.Generator | None = None) -> Sequences:
+        symbols = torch.cat([covariates.values["first"][:, None], torch.randint(SIZE, (len(covariates), 8))], 1)  # type: ignore[call-overload]
+        return Sequences.of(symbols, SIZE).with_covariates(covariates)
+
+
+def test_draws_for_covariates() -> None:
+    covariates = Covariates.of({"first": torch.tensor([2, 0, 1, 1])}, 4)
+    given, plain = adapted(GivenDuck()), adapted(DrawingDuck())
+    assert given.takes_covariates
+    assert not plain.takes_covariates
+    drawn = [given.draw_given(covariates, torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)]
+    assert drawn[0].tokens[:, 0].tolist() == [2, 0, 1, 1]
+    assert drawn[0].to_lists() == drawn[1].to_lists() != drawn[2].to_lists()
+    expected = CHAIN.draw(4, torch.Generator().manual_seed(5)).to_lists()
+    found = plain.draw_given(covariates, torch.Generator().manual_seed(5))
+    assert found.to_lists() == expected
+    assert found.covariates is not None
 
 
 def test_models_and_other_things_stay_as_they_are() -> None:

@@ -57,3 +57,15 @@ def test_ratios_of_a_batch_have_its_dimension_first() -> None:
     assert evaluated_ratio_each(Batch(), DATA, edits, which).equal(
         torch.tensor([1.0, -3.0])[which][edits.owner] * growth
     )
+
+
+def test_equal_sequences_with_other_covariates_are_scored_apart() -> None:
+    class Dosed:
+        def log_joint(self, sequences: Sequences) -> torch.Tensor:
+            assert sequences.covariates is not None
+            return sequences.covariates.values["dose"] * sequences.lengths
+
+    data = Sequences.of([[0, 1], [0, 1], [0, 1]], SIZE).with_covariates({"dose": torch.tensor([1.0, -3.0, 1.0])})
+    edits = zs().edits(data)
+    growth = edits.new_lengths(data.lengths) - data.lengths[edits.owner]
+    assert evaluated_ratio(Dosed(), data, edits).equal(torch.tensor([1.0, -3.0, 1.0])[edits.owner] * growth)

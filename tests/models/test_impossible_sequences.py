@@ -17,7 +17,13 @@ from torch import Tensor
 from pyro_ksd import ksd_check
 from pyro_ksd.models import MarkovSequence, with_sampler
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.impossible_sequences import ImpossibleSequences, check_drawn, check_possible, find_impossible
+from pyro_ksd.models.impossible_sequences import (
+    ImpossibleSequences,
+    check_drawn,
+    check_possible,
+    checked_log_joint,
+    find_impossible,
+)
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -158,3 +164,14 @@ def test_sequences_that_the_model_drew_itself() -> None:
     cut = with_sampler(chain, lambda count, generator: Sequences.of([[]] * count, 2))
     with pytest.raises(ValueError, match="impossible that were drawn from it"):
         ksd_check(cut, [[0, 1], [1], [0]], num_bootstrap=5, progress=False)
+
+
+def test_log_joints_may_be_whole_numbers() -> None:
+    class Whole(SequenceModel):
+        alphabet_size = 2
+
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            return -3 * sequences.lengths
+
+    data = Sequences.of([[0], [1, 1]], 2)
+    assert checked_log_joint(Whole(), data).tolist() == [-3, -6]

@@ -18,8 +18,16 @@ from torch import Tensor
 
 from pyro_ksd import default_views, ksd_check
 from pyro_ksd.models import IndependentSequence
+from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.length_distribution import has_length_distribution
+from pyro_ksd.models.length_distribution import (
+    NO_LENGTH_DISTRIBUTION,
+    _change,
+    _without_last,
+    _WithoutEnd,
+    has_length_distribution,
+    why_given_lengths,
+)
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -205,3 +213,69 @@ def test_a_mass_that_falls_slowly_is_no_rounding(falls: bool) -> None:
 def test_an_impossible_sequence_shows_nothing_of_the_length() -> None:
     data = Sequences.of([[1, 1, 1, 1], [1, 2, 0], [2]], SIZE)  # the longest one is impossible
     assert not has_length_distribution(as_model(given_lengths_with_a_ban, data), data)
+
+
+@pytest.mark.parametrize("own", [0.0, -1000.0])
+def test_the_rounding_of_a_mass_is_absolute_or_relative(own: float) -> None:
+    rounding = 1e-5 + 1e-6 * abs(own)
+    ends = torch.tensor([-1.4, -0.9, 0.9, 1.4], dtype=torch.double) * rounding
+    extended = (own + ends - math.log(2))[:, None].expand(-1, 2)  # two extensions of the same probability
+    found = _change(torch.full((4,), own, dtype=torch.double), extended)
+    torch.testing.assert_close(found, torch.tensor([-1.4, 0.0, 0.0, 1.4]).double() * rounding, rtol=1e-5, atol=1e-12)
+
+
+class Ended(SequenceModel):
+    """Sequences of 0, 1 and 2, all of a length equally probable, before one of the ends 3 and 4, of which 4 is rarer.
+
+    :param stop: the probability of an end after each symbol; ``None`` if the ends say nothing of the length.
+    """
+
+    alphabet_size = 5
+    ends = (3, 4)
+
+    def __init__(self, stop: float | None) -> None:
+        self._stop = stop
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        return torch.tensor([self._log_p(x) for x in sequences.to_lists()], dtype=torch.double)  # type: ignore[arg-type]
+
+    def _log_p(self, x: list[int]) -> float:
+        if not x or x[-1] < 3 or any(symbol > 2 for symbol in x[:-1]):
+            return -math.inf
+        step = math.log((1.0 if self._stop is None else 1 - self._stop) / 3)
+        return (len(x) - 1) * step + math.log(0.75 if x[-1] == 3 else 0.25)
+
+
+ENDED = Sequences.of([[0, 1, 2, 3], [1, 4], [3], [2, 2, 0, 1, 0, 3]], 5)
+
+
+@pytest.mark.parametrize("stop", [None, 0.01, 0.5])
+def test_the_length_of_what_stands_before_an_end(stop: float | None) -> None:
+    assert has_length_distribution(Ended(stop), ENDED) is (stop is not None)
+
+
+def test_a_model_without_its_end() -> None:
+    model = Ended(0.2)
+    bodies = Sequences.of([[0, 1, 2], [1], [], [2, 2, 0, 1, 0], [0, 3, 1]], 5)
+    each = [[model._log_p([*x, end]) for end in (3, 4)] for x in bodies.to_lists()]  # type: ignore[list-item]
+    expected = torch.tensor(each, dtype=torch.double).logsumexp(1)
+    torch.testing.assert_close(_WithoutEnd(model).log_joint(bodies), expected)
+    found = _without_last(Sequences.of([*ENDED.to_lists(), []], 5))
+    assert found.to_lists() == [[0, 1, 2], [1], [], [2, 2, 0, 1, 0], []]
+    assert found.tokens.tolist() == found.padded(0).tolist()
+
+
+def test_a_model_may_say_whether_it_defines_lengths() -> None:
+    class Saying(Ended):
+        """Says it, whatever its log-joints show."""
+
+        def __init__(self, says: bool) -> None:
+            super().__init__(None if says else 0.2)
+            self._says = says
+
+        @property
+        def defines_lengths(self) -> bool:
+            return self._says
+
+    assert why_given_lengths(Saying(True), ENDED) == ""
+    assert why_given_lengths(Saying(False), ENDED) == NO_LENGTH_DISTRIBUTION

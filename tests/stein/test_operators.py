@@ -202,6 +202,15 @@ def test_tail_block_averages_over_the_last_symbol(balancing: str) -> None:
         assert max(down, default=0.0) == pytest.approx(min(down, default=0.0), rel=1e-12, abs=0)
 
 
+def test_tail_block_takes_the_edits_of_several_models_one_after_the_other() -> None:
+    data = Sequences.of([[0, 1], [], [1]], SIZE)
+    operator = TailBlockOperator("mpf")
+    edits = operator.neighborhood.edits(data)
+    ratios = [torch.randn(len(edits), dtype=torch.double, generator=torch.Generator().manual_seed(s)) for s in (0, 1)]
+    found = operator.weights(data, Edits.cat([edits, edits]), torch.cat(ratios))
+    assert found.equal(torch.cat([operator.weights(data, edits, own) for own in ratios]))
+
+
 def test_tail_block_does_not_depend_on_batch_mates() -> None:
     p = distribution(seed=1)
     support = [x for x in SPACE if p[x] > 0]

@@ -224,3 +224,28 @@ class FromZeroAndFromOne(dist.Poisson):
 def test_every_distribution_of_a_batch_begins_at_zero():
     with pytest.raises(ValueError, match="length: expected a distribution over the integers from 0, found FromZeroAnd"):
         IndependentSequence(PROBS, FromZeroAndFromOne(torch.tensor([2.0, 2.0])))
+
+
+@pytest.mark.parametrize(
+    ("last", "missing", "whole"),
+    [
+        (0.95e-12, 0.95e-3, True),
+        (0.95e-12, 1.05e-3, False),
+        (1.05e-12, 0.95e-3, False),  # longer lengths may have what is missing
+        (1e-6, 1e-4, False),
+        (0.1, -1e-7, True),  # no sum is larger than 1
+    ],
+)
+def test_what_is_missing_is_rounding_if_it_is_little_and_the_end_has_died_out(last, missing, whole):
+    probabilities = torch.tensor([0.5, 0.2, 0.1, 0.0, last / 5], dtype=torch.double)
+    probabilities[3] = 1 - missing - probabilities.sum()
+    found = _distribution_function(probabilities.log()[None], 1e-3)[0]
+    assert float(found[-1]) == (1.0 if whole else pytest.approx(1 - missing, abs=1e-12))
+    assert found.tolist() == pytest.approx((probabilities.cumsum(0) / ((1 - missing) if whole else 1)).tolist())
+
+
+@pytest.mark.parametrize(("uniform", "expected"), [(0.0, 1), (0.2, 1), (0.25, 3), (0.99, 3)])
+def test_a_length_of_probability_zero_is_never_drawn(uniform, expected, monkeypatch):
+    model = IndependentSequence(torch.tensor([0.5, 0.5]), torch.tensor([0.0, 0.25, 0.0, 0.75]).double())
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.full(shape, uniform, dtype=torch.double))
+    assert model._drawn_lengths(torch.zeros(3, dtype=torch.long), None).tolist() == [expected] * 3

@@ -133,3 +133,15 @@ def test_everything_forbidden():
     model = LinearChainMRF(PAIRWISE, torch.full((S,), -torch.inf), max_length=4)
     with pytest.raises(ValueError, match="at least one possible sequence, found log-potentials that forbid all; allow"):
         model.log_prob(torch.tensor([0]))
+
+
+def test_each_field_of_a_batch_must_allow_a_sequence():
+    lengths = torch.stack([LENGTH, torch.full_like(LENGTH, -torch.inf)])
+    with pytest.raises(ValueError, match="expected at least one possible sequence, found log-potentials that forbid"):
+        LinearChainMRF(PAIRWISE, UNARY, lengths).log_normalizer.sum()
+
+
+def test_sequences_that_are_too_long_for_every_field_of_a_large_batch():
+    model = LinearChainMRF(PAIRWISE, UNARY, LENGTH.expand(12, -1))
+    assert model.log_prob(torch.zeros(M + 3, dtype=torch.long)).tolist() == [-math.inf] * 12
+    assert model.log_prob(torch.zeros(M, dtype=torch.long)).isfinite().all()

@@ -113,3 +113,8 @@ def test_a_fitted_chain_can_be_sampled_and_is_as_long_as_the_data() -> None:
 def test_fit_refuses(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fit_markov(**({"data": walks()} | arguments))
+
+
+@pytest.mark.parametrize(("longest", "room"), [(2, 1000), (10, 1000), (11, 1100), (30, 3000)])
+def test_samples_of_a_fit_have_room(longest: int, room: int) -> None:
+    assert fit_markov([[0, 1], [0] * longest], order=1).max_length == room

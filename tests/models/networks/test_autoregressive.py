@@ -369,9 +369,22 @@ def test_a_network_that_looks_ahead_or_changes_its_mind_is_refused() -> None:
     with pytest.raises(ValueError, match=message):
         model(network=lambda codes: network(codes.flip(1)).flip(1))
     forgetful = torch.nn.Sequential(torch.nn.Embedding(SIZE + 1, SIZE), torch.nn.Dropout(0.5))
-    with pytest.raises(ValueError, match=r"module Dropout: found training mode.*call \.eval\(\)"):
+    with pytest.raises(ValueError, match=r"^module Dropout: found training mode.*call \.eval\(\)"):
         model(network=forgetful)
     model(network=forgetful.eval())
+
+
+@pytest.mark.parametrize(("change", "refused"), [(2e-6, False), (8e-6, True)])
+def test_logits_may_change_by_rounding_alone(change: float, refused: bool) -> None:
+    def network(codes: Tensor) -> Tensor:
+        logits = torch.linspace(-1.0, 1.0, SIZE).double()
+        return (logits + change * (codes.shape[1] > len(PROMPT))).expand(*codes.shape, -1)
+
+    if refused:
+        with pytest.raises(ValueError, match="network: expected logits that depend on nothing but the codes"):
+            model(network=network)
+    else:
+        model(network=network)
 
 
 class Diverged:
@@ -405,9 +418,25 @@ def test_a_network_that_gives_nan_is_refused(top_k: int | None, wrong: float) ->
             lm.candidates(data, 3)
 
 
-def test_a_network_that_knows_nothing_but_nan_is_refused_at_once() -> None:
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+@pytest.mark.parametrize("top", [1, 3])
+def test_candidates_with_one_wrong_logit_are_refused(wrong: float, top: int) -> None:
+    def network(codes: Tensor) -> Tensor:
+        seen = (codes == 3).cumsum(1) > 0
+        logits = Scrambled()(codes)
+        logits[..., 1] = logits[..., 1].masked_fill(seen, wrong)
+        return logits
+
+    lm = model(None, network)
+    lm.candidates(Sequences.of([[0, 2]], SIZE), top)
+    with pytest.raises(ValueError, match=r"found NaN or infinity behind the codes \[4, 1, 0, 3\]"):
+        lm.candidates(Sequences.of([[0, 2], [0, 3, 0, 2]], SIZE), top)
+
+
+@pytest.mark.parametrize("logits", [[math.nan] * SIZE, [0.0, math.nan, 1.0, 2.0]])
+def test_a_network_that_gives_nan_after_the_prompt_is_refused_at_once(logits: list[float]) -> None:
     with pytest.raises(ValueError, match=r"network: .* found NaN or infinity behind the codes \[4, 1\]"):
-        model(network=lambda codes: torch.full((*codes.shape, SIZE), math.nan))
+        model(network=lambda codes: torch.tensor(logits).expand(*codes.shape, -1))
 
 
 def test_a_network_with_too_few_positions_names_the_lengths() -> None:
@@ -489,6 +518,35 @@ def test_data_without_an_end_are_refused() -> None:
     assert model().has_ended(data).tolist() == [True, False, False, False]
 
 
+def test_prompts_of_the_data_are_for_a_model_that_has_none_for_all() -> None:
+    plain = Sequences.of([[0, END], [END]], SIZE)
+    prompted = plain.with_covariates({"prompt": [[4, 1], [1]]})
+    model().check_data(plain)
+    model().check_data(plain.with_covariates({"dose": torch.tensor([1.0, 2.0])}))
+    model(prompt=None).check_data(prompted)
+    message = r"^prompt: found prompts among the covariates, but the model has one for all, \[4, 1\], and would"
+    with pytest.raises(ValueError, match=message):
+        model().check_data(prompted)
+
+
+def test_draws_after_prompts() -> None:
+    covariates = Sequences.of([[END]] * 3, SIZE).with_covariates({"prompt": [[4, 1], [1], [0, 0, 3]]}).covariates
+    assert covariates is not None
+    each, one = model(prompt=None), model()
+    assert each.takes_covariates
+    assert not one.takes_covariates
+    for lm in (each, one):
+        drawn = [lm.draw_given(covariates, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)]
+        assert drawn[0].covariates is not None
+        assert drawn[0].to_lists() == drawn[1].to_lists() != drawn[2].to_lists()
+        assert lm.has_ended(drawn[0]).all()
+    assert (
+        one.draw_given(covariates, torch.Generator().manual_seed(0)).to_lists()
+        == one.draw(3, torch.Generator().manual_seed(0)).to_lists()
+    )
+    assert each.log_joint(each.draw_given(covariates)).isfinite().all()
+
+
 def test_data_that_the_filter_makes_impossible_are_reported() -> None:
     lm = model()
     wild = model(None).draw(60, torch.Generator().manual_seed(0))
@@ -543,7 +601,7 @@ def test_gpt2_draws_and_checks(gpt2: Any) -> None:
 def test_gpt2_in_training_mode_is_refused(gpt2: Any) -> None:
     gpt2.train()
     try:
-        with pytest.raises(ValueError, match=r"module Dropout: found training mode.*call \.eval\(\)"):
+        with pytest.raises(ValueError, match=r"^module Dropout: found training mode.*call \.eval\(\)"):
             of_gpt2(gpt2)
     finally:
         gpt2.eval()

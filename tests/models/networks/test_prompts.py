@@ -159,3 +159,14 @@ def test_one_prompt_is_checked() -> None:
 def test_symbols_are_no_codes(symbols: Any) -> None:
     with pytest.raises(ValueError, match=r"prompt: expected codes for the network, found the symbols .* data.encode"):
         checked_prompt(symbols)
+
+
+def test_prompts_are_padded_with_a_code_that_every_network_knows() -> None:
+    found = Prompts.of(Covariates.of([[5, 3], [7], [4, 4, 4]], 3))
+    assert found.codes.tolist() == [[5, 3, 0], [7, 0, 0], [4, 4, 4]]
+    assert found.lengths.tolist() == [2, 1, 3]
+    assert found.followed_by(torch.tensor([[8, 9], [8, 9], [8, 9]])).tolist() == [
+        [5, 3, 8, 9, 0],
+        [7, 8, 9, 0, 0],
+        [4, 4, 4, 8, 9],
+    ]

@@ -446,3 +446,28 @@ def test_the_first_and_the_last_draw_are_examined(monkeypatch: pytest.MonkeyPatc
 
 def test_one_draw_may_be_asked_for() -> None:
     assert len(PosteriorModels(chain, DATA, CHAIN, num_draws=1)) == 1
+
+
+def test_programs_of_covariates() -> None:
+    def program(sequences: Tensor, lengths: Tensor, covariates: Any, num_sequences: int | None = None) -> Any:
+        slope = pyro.sample("slope", dist.Normal(torch.tensor(0.0).double(), 1.0))
+        with pyro.plate("sequences", len(covariates["dose"])):
+            stop = dist.Geometric(torch.sigmoid(slope * covariates["dose"]))
+            if num_sequences is not None:
+                lengths = 1 + stop.sample().long()
+                return torch.zeros(num_sequences, int(lengths.max())).long(), lengths
+            pyro.sample("length", stop, obs=(lengths - 1).double())
+            pyro.factor("symbols", -lengths * math.log(SIZE))
+        return None
+
+    dose = torch.tensor([0.5, -1.0, 2.0, 0.0, 1.0]).double()
+    data = DATA.with_covariates({"dose": dose})
+    slopes = torch.tensor([0.3, -0.7, 1.1]).double()
+    models = PosteriorModels(program, data, {"slope": slopes})
+    stop = torch.sigmoid(slopes[:, None] * dose)
+    expected = stop.log() + (1 - stop).log() * (data.lengths - 1) - data.lengths * math.log(SIZE)
+    torch.testing.assert_close(models.batch.log_joint(data), expected)
+    torch.testing.assert_close(torch.stack([model.log_joint(data) for model in models]), expected)
+    which = torch.tensor([2, 0, 1, 1, 2])
+    torch.testing.assert_close(models.batch.log_joint_each(data, which), expected[which, torch.arange(5)])
+    assert models.draw_like(data, torch.Generator().manual_seed(0)).covariates is not None

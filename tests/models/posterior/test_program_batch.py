@@ -90,6 +90,13 @@ def test_draws_run_at_once_where_the_program_allows_it() -> None:
     runs.clear()
     batch.log_joint(DATA)
     assert runs == [5]
+    runs.clear()
+    batch.log_joint_each(DATA, WHICH)
+    assert len(runs) == 1
+    runs.clear()
+    batch.log_joint_each(DATA[torch.arange(5).repeat(20)], WHICH.repeat(20))
+    assert len(runs) == 1
+    assert 1 < runs[0] < 20  # blocks of several sequences, and several blocks for a draw
 
 
 @pytest.mark.parametrize("each", [True, False])

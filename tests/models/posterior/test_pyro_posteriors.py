@@ -17,7 +17,7 @@ from pyro.optim import Adam
 from pyro_programs import FEW_SEQUENCES as DATA
 from torch import Tensor
 
-from pyro_ksd.models.posterior.pyro_posteriors import chained_draws, divergences, posterior_draws
+from pyro_ksd.models.posterior.pyro_posteriors import chained_draws, divergences, posterior_draws, without_sites
 
 ARGUMENTS = (DATA.tokens, DATA.lengths)
 SHAPES = {"initial": torch.Size([3]), "moves": torch.Size([3, 3])}
@@ -155,6 +155,16 @@ def test_chained_draws_that_differ_in_number_are_refused(values: dict[str, Tenso
         chained_draws(values, **options)
 
 
+def test_draws_without_some_sites() -> None:
+    mcmc = run_mcmc()
+    drawn = mcmc.get_samples(group_by_chain=True)
+    for source in (mcmc, drawn):
+        found = without_sites(source, {"moves", "other"})
+        assert list(found) == ["initial"]
+        assert found["initial"].equal(drawn["initial"])
+    assert without_sites(len, {"moves"}) is len  # a guide says when it runs
+
+
 def test_divergences() -> None:
     mcmc = run_mcmc()
     mcmc._diagnostics[0]["divergences"] = [0, 2]
@@ -185,3 +195,29 @@ def test_a_guide_that_was_never_trained_is_refused(kind: str, wrap: Any) -> None
     svi = SVI(bayesian, guide, Adam({"lr": 0.01}), Trace_ELBO())
     svi.step(*ARGUMENTS)
     assert posterior_draws(wrap(guide), SHAPES, *ARGUMENTS, num_draws=4)["initial"].shape == (1, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "site", "expected"),
+    [
+        ([5], [], [1, 5]),
+        ([5], [1], [1, 5, 1]),
+        ([5, 1], [1], [1, 5, 1]),
+        ([2, 5], [], [2, 5]),
+        ([2, 5, 1], [1], [2, 5, 1]),
+        ([5, 3], [3], [1, 5, 3]),
+        ([5, 1, 3], [3], [1, 5, 3]),
+        ([2, 5, 3], [3], [2, 5, 3]),
+        ([2, 5], [1], None),  # it has one number fewer than draws of two chains
+        ([5, 3], [2], None),
+    ],
+)
+def test_every_shape_of_draws(shape: list[int], site: list[int], expected: list[int] | None) -> None:
+    values = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    if expected is None:
+        with pytest.raises(ValueError, match=re.escape(f"posterior: site 'w' has draws of shape {shape}")):
+            posterior_draws({"w": values}, {"w": torch.Size(site)})
+    else:
+        found = posterior_draws({"w": values}, {"w": torch.Size(site)})["w"]
+        assert list(found.shape) == expected
+        assert found.flatten().tolist() == values.flatten().tolist()

@@ -282,3 +282,84 @@ def test_the_first_generated_vector_that_is_no_symbol_is_named() -> None:
             ValueError, match=r"the program generated the vector \[1, 1\], expected one of the alphabet"
         ):
             generated_codes(value, vectors)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        TOKENS,
+        (TOKENS, LENGTHS, LENGTHS),
+        (TOKENS, [3, 1]),
+        (LENGTHS, LENGTHS),
+        (TOKENS[:1], LENGTHS),
+        (TOKENS, LENGTHS[:1]),
+        (TOKENS, LENGTHS[:, None]),
+        (TOKENS[..., None], LENGTHS),
+    ],
+)
+def test_sequences_and_lengths_must_be_returned_for_all(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"^the program was asked for 2 sequences \(num_sequences=2\) and returned"):
+        TokensAndLengths().returned(value, 2)
+
+
+@pytest.mark.parametrize("value", [None, LENGTHS, TOKENS[:1], (TOKENS,), TOKENS[..., None]])
+def test_padded_sequences_must_be_returned_for_all(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"^the program was asked for 2 sequences \(num_sequences=2\) and returned"):
+        PaddedTokens().returned(value, 2)
+
+
+@pytest.mark.parametrize(("lengths", "alive"), [([3, 0], 0), ([4, 1], 1), ([1, -1], 1), ([4, -1], 2)])
+def test_generated_lengths_are_inside_of_what_was_generated(lengths: list[int], alive: int) -> None:
+    if not alive:
+        assert TokensAndLengths().returned((TOKENS, torch.tensor(lengths)), 2)[1].tolist() == lengths
+        return
+    with pytest.raises(ValueError, match=rf"^{alive} of 2 generated sequences were still alive after 3 steps"):
+        TokensAndLengths().returned((TOKENS, torch.tensor(lengths)), 2)
+
+
+def test_vectors_in_place_of_codes() -> None:
+    vectors = torch.tensor([[0.0, 5.0], [1.0, 6.0], [2.0, 7.0]])
+    rows = Rows(TOKENS, LENGTHS)
+    found = TokensAndLengths().arguments(rows, vectors)
+    assert found["sequences"].tolist() == vectors[TOKENS].tolist()
+    assert found["lengths"] is LENGTHS
+    padded = PaddedTokens().arguments(rows, vectors)["x"].tolist()
+    assert padded == [vectors[TOKENS[0]].tolist(), [[2.0, 7.0], [-1.0, -1.0], [-1.0, -1.0]]]
+
+
+def test_codes_of_what_was_generated() -> None:
+    vectors = torch.tensor([[0, 0], [0, 1], [1, 0]])
+    padded = torch.tensor([[[0, 1], [1, 0]], [[0, 0], [-1, -1]]])
+    assert generated_codes(padded, vectors).tolist() == [[1, 2], [0, -1]]
+    half = torch.tensor([[[0, 1], [1, 0]], [[0, 0], [-1, 0]]])  # not all of it is padding
+    with pytest.raises(ValueError, match=r"the program generated the vector \[-1, 0\]"):
+        generated_codes(half, vectors)
+    codes, lengths = generated_codes([half, torch.tensor([2, 1])], vectors)
+    assert codes.tolist() == [[1, 2], [0, 0]]
+    assert lengths.tolist() == [2, 1]
+    for other in (None, TOKENS, (TOKENS, LENGTHS), (padded, LENGTHS, LENGTHS)):
+        assert generated_codes(other, vectors) is other
+    codes, lengths = generated_codes((padded[:1], [2]), vectors)  # the lengths are looked at later
+    assert (codes.tolist(), lengths) == ([[1, 2]], [2])
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "nothing"),
+        (TOKENS, "a tensor [2, 3]"),
+        ("abc", "str"),
+        ((TOKENS, None), "tuple of 2: a tensor [2, 3], nothing"),
+        ([None, 1, 2, 3], "list of 4: nothing, int, int"),
+    ],
+)
+def test_what_was_returned_is_shown(value: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"and returned {words}, expected (sequences, lengths)")):
+        TokensAndLengths().returned(value, 7)
+
+
+def test_covariates_after_the_third_parameter_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"found the parameters \['a', 'b', 'c', 'covariates'\]; set others before"):
+        convention_of(lambda a, b, c, covariates: None, with_covariates=True)
+    assert not convention_of(lambda a, b, c=1, covariates=None: None, with_covariates=True).takes_covariates

@@ -306,3 +306,17 @@ def test_values_in_double_precision_beside_a_prior_in_single_precision() -> None
         as_model(program, DATA, parameters={"weights": value.float()})
     with pytest.raises(ValueError, match=r"site 'weights': expected values in the support of Normal.*found NaN"):
         as_model(program, DATA, parameters={"weights": value * torch.nan})
+
+
+@pytest.mark.parametrize(
+    ("draws", "end"),
+    [
+        ([torch.nan], "found NaN"),
+        ([torch.nan, 1.0], "found NaN in 1 of 2 draws; remove them, and see why the sampler fails"),
+        ([torch.nan, 1.0, torch.nan], "found NaN in 2 of 3 draws; remove them, and see why the sampler fails"),
+    ],
+)
+def test_draws_that_are_nan_are_counted(draws: list[float], end: str) -> None:
+    values = {"top": torch.tensor(draws)}
+    with pytest.raises(ValueError, match=f"posterior: site 'top': .*, {end}$"):
+        check_supports("posterior", values, sites_of(supported, *ARGUMENTS), supported, ARGUMENTS)

@@ -64,6 +64,20 @@ def test_plates_inside_and_outside_of_the_rows(rows_dim: int) -> None:
     assert values.tolist() == [[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]] * 2
 
 
+def test_states_that_are_summed_out_share_the_point_of_a_row() -> None:
+    """They have a dimension to the left of all plates."""
+
+    def program() -> None:
+        with pyro.plate("rows", 4):
+            means = torch.tensor([[0.0], [100.0]]).double()
+            pyro.sample("a", dist.Normal(means.expand(2, 4), 1.0))
+
+    trace, dimensions = traced(program)
+    row = torch.tensor([0.0, 10.0, 0.0, 10.0]).double()
+    assert trace.nodes["a"]["value"].tolist() == [row.tolist(), (row + 100).tolist()]
+    assert len(dimensions) == 1
+
+
 def test_the_plate_may_be_known_by_its_size() -> None:
     def program() -> None:
         with pyro.plate("other", 3, dim=-1):

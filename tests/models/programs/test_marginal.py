@@ -200,6 +200,26 @@ def test_enumerated_states_beside_a_latent() -> None:
     assert_ratios(as_model(program, few, marginal=Marginal(num_points=32)), truth, 1e-5, few)
 
 
+def test_sequences_that_are_longer_than_the_data_may_have_more_latents() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        """A latent for each symbol but the first, so that the data show a single one."""
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("x_0", dist.Categorical(torch.ones(SIZE).double()), obs=sequences[:, 0])
+            for t in range(1, sequences.shape[1]):
+                with poutine.mask(mask=t < lengths):
+                    z = pyro.sample(f"z_{t}", standard(len(lengths)))
+                    pyro.sample(f"x_{t}", dist.Categorical(logits=TASTE * z[:, None]), obs=sequences[:, t])
+            pyro.sample("length", dist.Poisson(torch.tensor(4.0).double()), obs=lengths.double())
+
+    model = as_model(program, Sequences.of([[0], [2, 1]], SIZE), marginal=Marginal())
+    assert isinstance(model, MarginalProgram)
+    assert len(model._points) == 400  # two latents with one more symbol
+    longer = [[0, 1, 2, 0], [1, 1, 1], [2, 0]]
+    each = [log_effect([symbol]) - log_length([symbol]) for symbol in range(SIZE)]
+    expected = [sum(each[symbol] for symbol in x[1:]) - math.log(SIZE) + log_length(x) for x in longer]
+    assert model.log_joint(Sequences.of(longer, SIZE)).tolist() == pytest.approx(expected, abs=0.1)
+
+
 def test_a_latent_for_each_step() -> None:
     def program(sequences: Any, lengths: Any) -> None:
         with pyro.plate("sequences", len(lengths)):

@@ -128,3 +128,13 @@ def test_small_mistakes_are_seen(kind: str, message: str) -> None:
 
     with pytest.raises(ValueError, match=f"changes with {message}"):
         check_program(VectorizedProgram(program, DATA), DATA)
+
+
+def test_a_site_with_nan_is_named() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            chain_steps(sequences, lengths)
+            pyro.sample("noise", dist.Normal(torch.tensor(0.0).double(), 1.0), obs=lengths.double() * torch.nan)
+
+    with pytest.raises(ValueError, match=r"^site 'noise': found NaN"):
+        as_model(program, DATA)

@@ -315,3 +315,20 @@ def test_what_to_write_instead(mistake: str, message: str) -> None:
 
     with pytest.raises(ValueError, match=message):
         as_model(program, DATA)
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_program_may_return_sequences(padded: bool) -> None:
+    drawn = Sequences.of([[2, 0, 1], [1], [0, 0]], SIZE)
+
+    def of_lengths(sequences: Tensor, lengths: Tensor, num_sequences: int | None = None) -> Any:
+        return programs.chain_with_stop(sequences, lengths) if num_sequences is None else drawn
+
+    def of_padded(x: Tensor, num_sequences: int | None = None) -> Any:
+        if num_sequences is not None:
+            return drawn
+        lengths = (x >= 0).sum(1)
+        return programs.chain_with_stop(x.clamp(min=0), lengths)
+
+    model = as_model(of_padded if padded else of_lengths, DATA)
+    assert model.draw(3).to_lists() == drawn.to_lists()

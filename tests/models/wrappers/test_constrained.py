@@ -21,6 +21,7 @@ from pyro_ksd.models import LinearChainMRF, SequenceDistribution, SequenceModel
 from pyro_ksd.models.wrappers.constrained import ConstrainedModel, constrain
 from pyro_ksd.models.wrappers.sampler import with_sampler
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import View, default_views
@@ -243,3 +244,23 @@ def test_check_of_data_outside_the_set() -> None:
     with pytest.raises(ValueError, match=message):
         model.check_data(data)
     assert model.contains(data).tolist() == [False, True, False, False, False]
+
+
+def test_draws_for_covariates_are_inside_and_have_them() -> None:
+    covariates = Covariates.of({"dose": torch.arange(20.0)}, 20)
+    model = constrain(bounded_chain(), ends_with_2, max_proposals=5_000)
+    found = model.draw_given(covariates, torch.Generator().manual_seed(0))
+    assert ends_with_2(found).all()
+    assert found.covariates is not None
+    assert found.covariates.values["dose"].tolist() == list(range(20))  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="covariates: expected those of sequences"):
+        model.draw_given(torch.arange(4))  # type: ignore[arg-type]
+    never = constrain(bounded_chain(), lambda x: x.lengths < 0, max_proposals=300)
+    with pytest.raises(ValueError, match=r"found none for 20 of them in 3\d\d proposals of the model; raise"):
+        never.draw_given(covariates)
+
+
+def test_one_proposal_may_be_all_that_is_permitted() -> None:
+    assert len(constrain(bounded_chain(), lambda x: x.lengths >= 0, max_proposals=1).draw(1)) == 1
+    with pytest.raises(ValueError, match="max_proposals: expected an integer of at least 1, found 0"):
+        constrain(bounded_chain(), at_most_2_long, max_proposals=0)

@@ -50,6 +50,8 @@ def test_rejection_gives_up() -> None:
     assert calls == 5_000
     with pytest.raises(ValueError, match=r"max_proposals: expected an integer of at least 1, found 0"):
         constrain(CHAIN, never, max_proposals=0)
+    with pytest.raises(ValueError, match="found that 0 of 1 proposals of the model were"):
+        constrain(CHAIN, never, max_proposals=1).draw(3)
 
 
 def proposals(num_sequences: int, generator: torch.Generator | None) -> Sequences:
@@ -116,3 +118,42 @@ def test_each_row_of_covariates_gets_a_sequence_of_its_own() -> None:
         ValueError, match=r"for each of 300 rows of covariates, found none for 300 of them .*; try someth"
     ):
         accepted_given(propose, lambda x: x.tokens[:, 1] > 1, torch.arange(300), generator, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "expected"), [(10, 100, [100]), (3, 100, [102]), (10, 200, [120, 80]), (300, 700, [300, 300, 300])]
+)
+def test_rows_of_covariates_get_several_proposals_at_once(rows: int, most: int, expected: list[int]) -> None:
+    """About 128 in a round, or one for each row, and no more rounds than the permitted number needs."""
+    asked: list[int] = []
+
+    def propose(covariates: Covariates, generator: torch.Generator | None) -> Sequences:
+        asked.append(len(covariates))
+        return proposals(len(covariates), generator)
+
+    message = f"for each of {rows} rows of covariates, found none for {rows} of them in {sum(expected)} proposals"
+    with pytest.raises(ValueError, match=message):
+        accepted_given(
+            propose,
+            lambda x: x.lengths < 0,
+            torch.arange(rows),  # type: ignore[arg-type]
+            None,
+            max_proposals=most,
+            advice="",
+        )
+    assert asked == expected
+
+
+def test_the_first_proposal_inside_is_taken_for_each_row() -> None:
+    def numbered(covariates: Covariates, generator: torch.Generator | None) -> Sequences:
+        return Sequences.of(torch.arange(len(covariates))[:, None], 200)
+
+    found = accepted_given(
+        numbered,
+        lambda x: x.tokens[:, 0] % 7 == 3,
+        torch.arange(4),  # type: ignore[arg-type]
+        None,
+        max_proposals=1000,
+        advice="",
+    )
+    assert found.to_lists() == [[3], [38], [66], [101]]  # the first from 0, 32, 64 and 96 on

@@ -12,6 +12,7 @@ from example_models import Unsampled, small_mrf, walk
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.models.wrappers.sampler import with_sampler
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariates import Covariates
 
 SIZE = 3
 
@@ -67,3 +68,35 @@ def test_the_sampler_goes_before_the_draws_of_the_model() -> None:
     other = walk(hold=0.5)
     found = with_sampler(walk(), other.draw).draw(10, torch.Generator().manual_seed(1))
     assert found.to_lists() == other.draw(10, torch.Generator().manual_seed(1)).to_lists()
+
+
+def test_draws_for_covariates() -> None:
+    covariates = Covariates.of({"first": torch.tensor([2, 0, 1, 1])}, 4)
+
+    def given(num_sequences: int, generator: torch.Generator, covariates: Any) -> Sequences:
+        assert num_sequences == 4
+        return Sequences.of(covariates["first"][:, None], SIZE)
+
+    found = with_sampler(small_mrf(), given).draw_given(covariates)
+    assert found.to_lists() == [[2], [0], [1], [1]]
+    assert found.covariates is not None
+    ignored = with_sampler(small_mrf(), lambda n, g: Sequences.of([[0]] * n, SIZE)).draw_given(covariates)
+    assert ignored.to_lists() == [[0]] * 4
+    assert ignored.covariates is not None
+    with pytest.raises(ValueError, match="covariates: expected those of sequences"):
+        with_sampler(small_mrf(), given).draw_given(torch.arange(4))  # type: ignore[arg-type]
+
+
+def test_a_sampler_may_hide_its_arguments() -> None:
+    class Hidden:
+        """As functions written in C."""
+
+        @property
+        def __signature__(self) -> Any:
+            raise ValueError("no signature found")
+
+        def __call__(self, num_sequences: int, generator: torch.Generator) -> Sequences:
+            return Sequences.of([[1]] * num_sequences, SIZE)
+
+    covariates = Covariates.of({"dose": torch.zeros(2)}, 2)
+    assert with_sampler(small_mrf(), Hidden()).draw_given(covariates).to_lists() == [[1], [1]]
