@@ -40,7 +40,8 @@ def chosen_views(
     sequences: Sequences,
     *,
     given_lengths: str = "",
-    typical: Sequences | None = None,
+    possible: Sequences | None = None,
+    drawn: Sequences | None = None,
 ) -> list[View]:
     """The views to look at; of the default ones, those that names ask for, which then all count the same.
 
@@ -48,7 +49,8 @@ def chosen_views(
     :param sequences: the data; a large alphabet makes so many edits that only some of them are taken.
     :param given_lengths: why the models are checked given the lengths, with substitutions only; ``""`` if all of them
         give probabilities to lengths.
-    :param typical: draws from the model, from which its length distribution is estimated; the data if left out.
+    :param possible: the data that the model allows; all of them if left out.
+    :param drawn: draws from the model, from which its length distribution is estimated; the possible data if left out.
     """
     if neighborhood is not None:
         check_neighborhood("neighborhood", neighborhood)
@@ -68,7 +70,9 @@ def chosen_views(
     rates = as_balancing("barker") if balancing is None else balancing
     length = None
     if len(models) == 1 and not given_lengths and not is_read_off_data(sequences) and _asks_for(views, "length"):
-        length = length_kernel(models[0], sequences if typical is None else typical, around.tail, rates)
+        known = sequences if possible is None else possible
+        typical = known if drawn is None else drawn
+        length = length_kernel(models[0], typical, around.tail, rates, drawn=drawn is not None)
     default = {view.name: view for view in default_views(around, rates, length)}
     if given_lengths:
         del default["length"]

@@ -22,6 +22,7 @@ class LengthDistribution:
 
     :param shortest: the smallest length.
     :param probability: double ``[M]``, the probabilities of ``shortest, shortest + 1, ...``.
+    :param is_complete: whether hardly any longer lengths are missing.
 
     >>> found = LengthDistribution(3, torch.tensor([0.5, 0.25, 0.25], dtype=torch.double))
     >>> found.mean, round(found.deviation, 3)
@@ -30,6 +31,7 @@ class LengthDistribution:
 
     shortest: int
     probability: Tensor
+    is_complete: bool = True
 
     @property
     def lengths(self) -> Tensor:
