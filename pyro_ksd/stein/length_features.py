@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -39,7 +40,7 @@ from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.operators import block_ratios
-from pyro_ksd.stein.unseen_lengths import log_steps_beyond
+from pyro_ksd.stein.unseen_lengths import LogStep, log_steps_beyond, spread_of
 from pyro_ksd.stein.weighting import edits_with_ratios
 
 FEATURE_NAMES = ("length", "spread of the length", "skewness of the length", "peakedness of the length", "even length")
@@ -111,29 +112,52 @@ def length_distribution(
     up, down = _ratios(model, sequences, tail)
     first = int(lengths.min())
     last = int(lengths.max())
-    steps = [_log_step(lengths, up, down, length, 1) for length in range(first, last)]
-    if not all(step.isfinite() for step in steps):
+    steps = [_step(lengths, up, down, length, 1) for length in range(first, last)]
+    if not all(math.isfinite(step.value) for step in steps):
         return None  # no edit of one symbol leads from some lengths to longer ones
-    inside = torch.stack([up.new_zeros(()), *steps]).cumsum(0)
+    inside = torch.tensor([0.0, *(step.value for step in steps)], dtype=torch.double).cumsum(0)
     inside = inside - inside.logsumexp(0)
     if drawn:
         share = _UNSEEN / len(lengths)
         above = _continued(inside[-1], _log_mean(lengths, up, last), 10 * last + 100, share, least=int(first == last))
         below = _continued(inside[0], _log_mean(lengths, down, first), first, share)
-        is_complete = True
     else:
         walks = _walks(model, sequences, tail, up, down)
-        above, is_complete = _unseen(inside[-1], _log_step(lengths, up, down, last, 1), walks[0], 4 * last + _FAR)
-        below, _ = _unseen(inside[0], _log_step(lengths, down, up, first, -1), walks[1], first)
-        below = below[:first]
-    log_p = torch.cat([below.flip(0), inside, above])
+        above = _unseen(inside[-1], _step(lengths, up, down, last, 1), walks[0], 4 * last + _FAR)
+        below = _unseen(inside[0], _step(lengths, down, up, first, -1), walks[1], first).up_to(first)
+    log_p = torch.cat([below.log_p.flip(0), inside, above.log_p])
+    spreads = torch.tensor([step.spread for step in steps], dtype=torch.double)
+    doubt = torch.cat([log_p.new_zeros(1), below.spread.flip(0), spreads, above.spread]).cumsum(0)
     probability = (log_p - log_p.logsumexp(0)).exp()
     known = (probability > _NEGLIGIBLE).nonzero()[:, 0]
     begin, end = int(known[0]), int(known[-1]) + 1
     if end - begin < 2:
         return None
     probability = probability[begin:end].clamp(min=_NEGLIGIBLE)
-    return LengthDistribution(first - len(below) + begin, probability / probability.sum(), is_complete)
+    return LengthDistribution(
+        first - len(below.log_p) + begin,
+        probability / probability.sum(),
+        None if drawn else doubt[begin:end],
+        above.is_complete,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Unseen:
+    """Lengths on one side of all that were seen, the nearest one first.
+
+    :param log_p: double ``[M]``, the logs of their probabilities; all that were seen have 1 together.
+    :param spread: double ``[M]``, that of each log-ratio, see :class:`~pyro_ksd.stein.unseen_lengths.LogStep`.
+    :param is_complete: whether hardly any others are missing.
+    """
+
+    log_p: Tensor
+    spread: Tensor
+    is_complete: bool = True
+
+    def up_to(self, count: int) -> _Unseen:
+        """The nearest lengths."""
+        return replace(self, log_p=self.log_p[:count], spread=self.spread[:count])
 
 
 def _ratios(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> tuple[Tensor, Tensor]:
@@ -155,14 +179,18 @@ def _ratios(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> t
     return torch.cat(ups), torch.cat(downs)
 
 
-def _log_step(lengths: Tensor, ahead: Tensor, back: Tensor, length: int, direction: int) -> Tensor:
-    """The estimated log-ratio of the probabilities of the next length in a direction, 1 or -1, and of this one.
+def _step(lengths: Tensor, ahead: Tensor, back: Tensor, length: int, direction: int) -> LogStep:
+    """The estimated step from this length to the next one in a direction, 1 or -1.
 
     :param ahead: ``[N]``, the log-ratios of the sequences in this direction.
     :param back: ``[N]``, those in the other one.
     """
     forth = _log_mean(lengths, logsigmoid(ahead), length)
-    return forth if forth == -torch.inf else forth - _log_mean(lengths, logsigmoid(back), length + direction)
+    if forth == -torch.inf:
+        return LogStep(-math.inf, 0.0)
+    value = forth - _log_mean(lengths, logsigmoid(back), length + direction)
+    spreads = spread_of(ahead[_near(lengths, ahead, length)]), spread_of(back[_near(lengths, back, length + direction)])
+    return LogStep(float(value), max(spreads))
 
 
 def _log_mean(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
@@ -170,33 +198,43 @@ def _log_mean(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
 
     :param logs: ``[N]``, the logs of what is averaged.
     """
+    near = _near(lengths, logs, length)
+    return logs[near].logsumexp(0) - near.sum().double().log() if near.any() else logs.new_full((), -torch.inf)
+
+
+def _near(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
+    """Which sequences have this length, or are the nearest possible ones if few have; boolean ``[N]``.
+
+    :param logs: ``[N]``, ``-inf`` for what is impossible. There are none if all of this length are.
+    """
     distance = (lengths - length).abs()
     here = distance == 0
     possible = logs > -torch.inf
     if not possible.any() or (here.any() and not (here & possible).any()):
-        return logs.new_full((), -torch.inf)
+        return torch.zeros_like(here)
     if int(here.sum()) < _ENOUGH:
         nearest = distance[possible].sort().values[:_NEAREST][-1]
         here = possible & (distance <= nearest)
-    return logs[here].logsumexp(0) - here.sum().double().log()
+    return here
 
 
-def _continued(log_p: Tensor, step: Tensor, most: int, share: float, least: int = 0) -> Tensor:
-    """Log-probabilities of lengths that were not seen, by a constant ratio, until they make up the share.
+def _continued(log_p: Tensor, step: Tensor, most: int, share: float, least: int = 0) -> _Unseen:
+    """Lengths that were not drawn, by a constant ratio, until they make up the share.
 
     :param most: how many lengths at the most.
     :param least: how many lengths whatever their share.
     """
     if step == -torch.inf or most < 1:
-        return log_p.new_zeros(0)
+        return _Unseen(log_p.new_zeros(0), log_p.new_zeros(0))
     values = log_p + step * torch.arange(1, most + 1)
     kept = (values.logcumsumexp(0) <= torch.tensor(share).log()) & (values > torch.tensor(_NEGLIGIBLE).log())
-    return values[: max(least, int(kept.long().cumprod(0).sum()))]
+    found = values[: max(least, int(kept.long().cumprod(0).sum()))]
+    return _Unseen(found, torch.zeros_like(found))
 
 
 def _walks(
     model: SequenceModel, sequences: Sequences, tail: Neighborhood, up: Tensor, down: Tensor
-) -> tuple[Iterator[float], Iterator[float]]:
+) -> tuple[Iterator[LogStep], Iterator[LogStep]]:
     """Walks to longer and to shorter lengths; empty ones where edits of the last symbol do not reach all sequences."""
     lengths = sequences.lengths
     if (down[lengths > lengths.min()] == -torch.inf).any() or (up[lengths < lengths.max()] == -torch.inf).any():
@@ -205,32 +243,31 @@ def _walks(
     return longer, log_steps_beyond(model, sequences, tail, longer=False)
 
 
-def _unseen(log_p: Tensor, step: Tensor, walk: Iterator[float], most: int) -> tuple[Tensor, bool]:
-    """Log-probabilities of lengths that were not seen, by a walk and then by a constant ratio.
+def _unseen(log_p: Tensor, step: LogStep, walk: Iterator[LogStep], most: int) -> _Unseen:
+    """Lengths that were not seen, by a walk and then by a constant ratio.
 
-    :param log_p: that of the last length that was seen; all that were seen have 1 together.
-    :param step: an estimate of the first log-ratio.
-    :param most: how far to walk at the most.
-    :returns: the log-probabilities, and whether they are all.
+    :param log_p: that of the last length that was seen.
+    :param step: an estimate of the first step.
+    :param most: how many steps to walk at the most.
     """
     value = float(log_p)
-    ratio = float(step)
     total = 0.0
-    values = []
-    while ratio > -math.inf and _log_rest(value, ratio) > total + math.log(_REST) and len(values) < most:
+    walked: list[tuple[float, float]] = []
+    while len(walked) < most and _log_rest(value, step.value) > total + math.log(_REST):
         found = next(walk, None)
         if found is None:
             break
-        ratio = found
-        value += ratio
-        total = float(np.logaddexp(total, value))
-        values.append(value)
-    walked = log_p.new_tensor([value for value in values if value > -math.inf])
-    if ratio >= 0:
-        return walked, False
-    count = 0 if ratio == -math.inf else int((total + math.log(_NEGLIGIBLE) - value) / ratio)
-    rest = value + ratio * torch.arange(1, min(max(count, 0), _MOST_LENGTHS) + 1, dtype=torch.double)
-    return torch.cat([walked, rest]), True
+        step = found
+        if step.value > -math.inf:
+            value += step.value
+            total = float(np.logaddexp(total, value))
+            walked.append((value, step.spread))
+    values, spreads = torch.tensor(walked, dtype=torch.double).reshape(-1, 2).unbind(1)
+    if step.value >= 0:
+        return _Unseen(values, spreads, is_complete=False)
+    count = min(max(int((total + math.log(_NEGLIGIBLE) - value) / step.value), 0), _MOST_LENGTHS)
+    further = value + step.value * torch.arange(1, count + 1, dtype=torch.double)
+    return _Unseen(torch.cat([values, further]), torch.cat([spreads, torch.full_like(further, step.spread)]))
 
 
 def _log_rest(log_p: float, ratio: float) -> float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +24,7 @@ from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.operators import block_ratios
+from pyro_ksd.stein.operators import block_ratios, logsumexp_by_owner
 from pyro_ksd.stein.weighting import edits_with_ratios
 
 _SEED = 1_618_033_988  # always the same walks, so that the statistics of a check do not depend on its seed
@@ -33,9 +34,36 @@ _MOST_WALKERS = 100
 _MOST_EDITS = 20_000  # of all walkers at a time
 
 
+class LogStep(NamedTuple):
+    """The estimated log-ratio of the probabilities of a length and of the one before it.
+
+    :param value: the log of the mean of the ratios of some sequences.
+    :param spread: the standard deviation of the logs of their ratios: 0 if the length alone decides on them, so that
+        the estimate is exact.
+    """
+
+    value: float
+    spread: float
+
+    @staticmethod
+    def of(logs: Tensor) -> LogStep:
+        """The step from the log-ratios of sequences, ``[N]``."""
+        return LogStep(float(logs.logsumexp(0)) - math.log(len(logs)), spread_of(logs))
+
+
+def spread_of(logs: Tensor) -> float:
+    """The standard deviation of the finite ones of some logs, ``[N]``; 0 if there are none.
+
+    >>> spread_of(torch.tensor([1.0, 3.0, -torch.inf]))
+    1.0
+    """
+    finite = logs[logs.isfinite()]
+    return float(finite.std(correction=0)) if len(finite) else 0.0
+
+
 def log_steps_beyond(
     model: SequenceModel, sequences: Sequences, tail: Neighborhood, *, longer: bool
-) -> Iterator[float]:
+) -> Iterator[LogStep]:
     r"""The log-ratios of the probabilities of lengths beyond those of the sequences, one length after the other.
 
     Walkers set out from the longest sequences (at least ten, if there are so many), and those that have longer ones
@@ -54,9 +82,9 @@ def log_steps_beyond(
     >>> model = MarkovSequence.from_transitions(coin, coin.expand(2, 2), stop=0.2)
     >>> data = Sequences.of(["abb", "aaba"])
     >>> steps = islice(log_steps_beyond(model, data, zs(locations=1), longer=True), 3)
-    >>> [round(math.exp(step), 3) for step in steps]
+    >>> [round(math.exp(step.value), 3) for step in steps]
     [0.8, 0.8, 0.8]
-    >>> [round(math.exp(step), 3) for step in log_steps_beyond(model, data, zs(locations=1), longer=False)]
+    >>> [round(math.exp(step.value), 3) for step in log_steps_beyond(model, data, zs(locations=1), longer=False)]
     [1.25, 1.25, 0.0]
     """
     generator = seeded_generator(_SEED)
@@ -73,7 +101,7 @@ def log_steps_beyond(
             except Exception:  # a model may fail in any way at lengths that it was not made for
                 return
             if place >= last:
-                yield float(weights.logsumexp(0)) - math.log(len(walkers))
+                yield LogStep.of(logsumexp_by_owner(weights, edits.owner, len(walkers)))
             walkers = _moved(walkers, edits, weights, _num_walkers(model, tail, walkers), generator)
         place += 1
 
