@@ -112,7 +112,7 @@ def length_distribution(
     up, down = _ratios(model, sequences, tail)
     first = int(lengths.min())
     last = int(lengths.max())
-    steps = [_step(lengths, up, down, length, 1) for length in range(first, last)]
+    steps = [_step(lengths, up, down, length) for length in range(first, last)]
     if not all(math.isfinite(step.value) for step in steps):
         return None  # no edit of one symbol leads from some lengths to longer ones
     inside = torch.tensor([0.0, *(step.value for step in steps)], dtype=torch.double).cumsum(0)
@@ -123,8 +123,8 @@ def length_distribution(
         below = _continued(inside[0], _log_mean(lengths, down, first), first, share)
     else:
         walks = _walks(model, sequences, tail, up, down)
-        above = _unseen(inside[-1], _step(lengths, up, down, last, 1), walks[0], 4 * last + _FAR)
-        below = _unseen(inside[0], _step(lengths, down, up, first, -1), walks[1], first).up_to(first)
+        above = _unseen(inside[-1], _end_step(lengths, up, down, last), walks[0], 4 * last + _FAR)
+        below = _unseen(inside[0], _end_step(lengths, down, up, first), walks[1], first).up_to(first)
     log_p = torch.cat([below.log_p.flip(0), inside, above.log_p])
     spreads = torch.tensor([step.spread for step in steps], dtype=torch.double)
     doubt = torch.cat([log_p.new_zeros(1), below.spread.flip(0), spreads, above.spread]).cumsum(0)
@@ -179,18 +179,32 @@ def _ratios(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> t
     return torch.cat(ups), torch.cat(downs)
 
 
-def _step(lengths: Tensor, ahead: Tensor, back: Tensor, length: int, direction: int) -> LogStep:
-    """The estimated step from this length to the next one in a direction, 1 or -1.
+def _step(lengths: Tensor, up: Tensor, down: Tensor, length: int) -> LogStep:
+    """The estimated step from this length to the next one."""
+    shrink = _log_mean(lengths, logsigmoid(down), length + 1)
+    if shrink == -torch.inf:
+        return LogStep(-math.inf, 0.0)
+    value = _log_mean(lengths, logsigmoid(up), length) - shrink
+    spreads = [spread_of(up[_near(lengths, up, length)]), spread_of(down[_near(lengths, down, length + 1)])]
+    return LogStep(float(value), max(spreads))
+
+
+def _end_step(lengths: Tensor, ahead: Tensor, back: Tensor, length: int) -> LogStep:
+    """The estimated step from the last length that was seen to the next one, which was not.
+
+    The rates back are those of the nearest sequences. Some of them may be impossible: these count as well, for there
+    will be as many among the longer ones.
 
     :param ahead: ``[N]``, the log-ratios of the sequences in this direction.
     :param back: ``[N]``, those in the other one.
     """
     forth = _log_mean(lengths, logsigmoid(ahead), length)
+    distance = (lengths - length).abs()
+    nearest = distance <= distance.sort().values[:_NEAREST][-1]
+    value = float(forth) - float(logsigmoid(back[nearest]).logsumexp(0) - nearest.sum().double().log())
     if forth == -torch.inf:
-        return LogStep(-math.inf, 0.0)
-    value = forth - _log_mean(lengths, logsigmoid(back), length + direction)
-    spreads = spread_of(ahead[_near(lengths, ahead, length)]), spread_of(back[_near(lengths, back, length + direction)])
-    return LogStep(float(value), max(spreads))
+        value = -math.inf
+    return LogStep(value, max(spread_of(ahead[_near(lengths, ahead, length)]), spread_of(back[nearest])))
 
 
 def _log_mean(lengths: Tensor, logs: Tensor, length: int) -> Tensor:

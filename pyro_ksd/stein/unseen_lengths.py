@@ -99,6 +99,8 @@ def log_steps_beyond(
             try:
                 edits, weights = _moves(model, tail, walkers, longer)
             except Exception:  # a model may fail in any way at lengths that it was not made for
+                if place <= last:
+                    raise
                 return
             if place >= last:
                 yield LogStep.of(logsumexp_by_owner(weights, edits.owner, len(walkers)))
