@@ -77,9 +77,8 @@ def set_up_check(
     impossible = find_impossible(model, sequences, log_joint)
     possible = sequences[impossible.others]
     drawn = _drawn(model, possible) if draws else None
-    typical = possible if drawn is None else drawn
     chosen = chosen_views(
-        views, neighborhood, balancing, [inner], sequences, given_lengths=given_lengths, typical=typical
+        views, neighborhood, balancing, [inner], sequences, given_lengths=given_lengths, possible=possible, drawn=drawn
     )
     if given_lengths:
         check_keeps_length(chosen, sequences[:10], given_lengths)

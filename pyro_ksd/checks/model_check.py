@@ -16,7 +16,7 @@ from pyro_ksd.checks.check_setup import set_up_check
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends
 from pyro_ksd.checks.fit_options import check_options
-from pyro_ksd.checks.views_argument import is_read_off_data, kinds_of_edits
+from pyro_ksd.checks.views_argument import is_read_off_data, keep_lengths, kinds_of_edits
 from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
 from pyro_ksd.common.random_numbers import Seed
@@ -80,6 +80,8 @@ def ksd_check(
     :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions; only
         substitutions for a program that gives no probability to lengths; for a model that states which edits suit it,
         as :class:`~pyro_ksd.models.AutoregressiveModel` does, those. Fewer edits take less time and have less power.
+        With :class:`Substitutions() <pyro_ksd.edits.Substitutions>` the model is checked given the lengths: there is no
+        view ``length``.
     :param balancing: the balancing function of the default views, ``"barker"`` if left out. ``"mpf"`` sees small faults
         of a model better in small data, but its weights are unbounded.
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
@@ -100,7 +102,8 @@ def ksd_check(
     :param bootstrap: where the null draws come from. ``"parametric"`` draws data sets from the model and has the exact
         level; ``"wild"`` needs no samples and is right for large data; ``"auto"`` is parametric where the model can be
         sampled and the data have fewer than 100 sequences, or so few edits that it takes seconds, unless the model is a
-        loop that branches on its symbols, or symbols are vectors of which the alphabet lacks some.
+        loop that branches on its symbols, symbols are vectors of which the alphabet lacks some, or all edits are
+        substitutions and lengths differ: those of new data sets would not be given.
     :param num_bootstrap: the number ``B`` of null draws. The smallest p-value of a view is ``1 / (B + 1)``, and that of
         all views together up to ``1 / (s (B + 1))`` where only one view sees a fault and ``s`` is its share of the
         weight of all views: take more for a smaller level.
@@ -170,6 +173,8 @@ def ksd_check(
         bootstrap = "wild"  # new data sets would have vectors that the alphabet lacks
     setup = set_up_check(ready, sequences, ends, views, neighborhood, balancing, draws=True)
     ready = setup.model
+    if bootstrap == "auto" and refit is None and keep_lengths(setup.views) and _differ(setup.drawn, sequences):
+        bootstrap = "wild"  # the lengths are given, but those of new data sets would be the model's
     impossible = setup.impossible
     possible = sequences
     sites = {}
@@ -210,6 +215,11 @@ def ksd_check(
     )
     settings["seconds_localization"] = perf_counter() - started
     return to_datatree(result, places, sequences, sites, size, settings=settings, gram=gram)
+
+
+def _differ(drawn: Sequences | None, sequences: Sequences) -> bool:
+    """Whether there are draws, and not all of them and of the data have one length."""
+    return drawn is not None and len(torch.cat([drawn.lengths, sequences.lengths]).unique()) > 1
 
 
 def _check_alone(**others: Any) -> None:

@@ -40,7 +40,8 @@ def chosen_views(
     sequences: Sequences,
     *,
     given_lengths: str = "",
-    typical: Sequences | None = None,
+    possible: Sequences | None = None,
+    drawn: Sequences | None = None,
 ) -> list[View]:
     """The views to look at; of the default ones, those that names ask for, which then all count the same.
 
@@ -48,7 +49,8 @@ def chosen_views(
     :param sequences: the data; a large alphabet makes so many edits that only some of them are taken.
     :param given_lengths: why the models are checked given the lengths, with substitutions only; ``""`` if all of them
         give probabilities to lengths.
-    :param typical: draws from the model, from which its length distribution is estimated; the data if left out.
+    :param possible: the data that the model allows; all of them if left out.
+    :param drawn: draws from the model, from which its length distribution is estimated; the possible data if left out.
     """
     if neighborhood is not None:
         check_neighborhood("neighborhood", neighborhood)
@@ -66,11 +68,20 @@ def chosen_views(
     if around is None:
         around, are_few = _default_edits(models, sequences, given_lengths)
     rates = as_balancing("barker") if balancing is None else balancing
+    keeps_lengths = _keeps_lengths(around)
+    if keeps_lengths and not given_lengths and views is not None and "length" in views:
+        raise ValueError(
+            "views: found 'length', but neighborhood= has only substitutions, which never change a length; leave out "
+            "one of them"
+        )
     length = None
-    if len(models) == 1 and not given_lengths and not is_read_off_data(sequences) and _asks_for(views, "length"):
-        length = length_kernel(models[0], sequences if typical is None else typical, around.tail, rates)
+    can_change = not given_lengths and not keeps_lengths and not is_read_off_data(sequences)
+    if len(models) == 1 and can_change and _asks_for(views, "length"):
+        known = sequences if possible is None else possible
+        typical = known if drawn is None else drawn
+        length = length_kernel(models[0], typical, around.tail, rates, drawn=drawn is not None)
     default = {view.name: view for view in default_views(around, rates, length)}
-    if given_lengths:
+    if given_lengths or keeps_lengths:
         del default["length"]
     if views is None and is_read_off_data(sequences):
         default = {view.name: view for view in channel_views(around, rates)}
@@ -188,6 +199,15 @@ def check_keeps_length(views: Sequence[View], sequences: Sequences, given_length
         edits = view.operator.neighborhood.edits(sequences)
         if any(block.growth and len(block) for block in edits.blocks):
             raise ValueError(f"view {view.name!r}: found edits that change the length, but {given_lengths}")
+
+
+def keep_lengths(views: Sequence[View]) -> bool:
+    """Whether no edit of any view changes a length, so that they see a model given the lengths."""
+    return all(_keeps_lengths(view.operator.neighborhood) for view in views)
+
+
+def _keeps_lengths(neighborhood: Neighborhood) -> bool:
+    return neighborhood.kinds <= {"substitution", "double substitution"}
 
 
 def kinds_of_edits(views: Sequence[View]) -> str:

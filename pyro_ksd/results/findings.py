@@ -19,6 +19,7 @@ _MOST_NAMED = 3  # features that a sentence can bear
 _DIGITS = (2, 3, 4)  # of a factor: as few as tell it from the ends of its interval
 _SURE = 3.0  # standard errors of a difference of lengths before its direction is told
 _SURE_OF_PARITY = 4.0  # the same for the share of even lengths, which often differs by nothing but chance
+_NEGLIGIBLE = 1e-4  # the probability of the last length of a tail, after which hardly any are missing
 _SCALAR = {
     "surprise": (
         "the data are more probable than the model's own sequences",
@@ -161,53 +162,91 @@ def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
 
     A direction is told if a feature stands out in it, and the lengths themselves differ in it by three standard errors,
     the shares of even lengths by four: features compare ranks, whose means may differ although those of the lengths do
-    not. The lengths of a model that was not sampled are known only as far as the data reach. Those beyond would make it
-    more variable still, but might make it shorter or longer.
+    not. The lengths of a model that was not sampled are known from its ratios, which may be wrong where they depend on
+    symbols, too: a direction must be the same with smaller and with larger ratios. If some long ones are missing, they
+    would make the model longer, and more variable.
     """
     if not has_group(check, "ksd_length"):
         return ""
     lengths = dataset(check, "ksd_length")
     data = _Moments.of(lengths["observed"], dataset(check, "ksd").sizes["sequence"])
     num_drawn = int(lengths.attrs.get("num_drawn", 0))
-    is_sampled = num_drawn > 0
-    model = _Moments.of(lengths["expected"], num_drawn or data.size)
+    model = _Moments.of(lengths["expected"], num_drawn or (math.inf if "expected_low" in lengths else data.size))
     told = own.isel(ngram=own["p_value"].values <= level)
     signs = dict(zip(told["label"].values.tolist(), np.sign(told["mean"].values).tolist(), strict=True))
-    even_errors = (model.even_error, replace(model, size=data.size).even_error)
-    surplus = {
-        "length": _surplus(model.mean - data.mean, model.mean_error, data.mean_error),
-        "spread of the length": _surplus(model.variance - data.variance, model.variance_error, data.variance_error),
-        "even length": _surplus(model.even - data.even, *even_errors, sure=_SURE_OF_PARITY),
-    }
+    surplus = _surpluses(model, data)
+    has_numbers = num_drawn > 0
+    if not num_drawn:
+        surplus, has_numbers = _certain(surplus, lengths, data)
     agreed = {name: sign for name, sign in surplus.items() if sign and sign == signs.get(name)}
-    deviations = (model.variance**0.5, data.variance**0.5)
+    about = "" if num_drawn else "about "
     found = []
-    if "length" in agreed and is_sampled:
-        numbers = f" (mean {model.mean:.3g}, in the data {data.mean:.3g})"
+    if "length" in agreed:
+        numbers = f" (mean {about}{model.mean:.3g}, in the data {data.mean:.3g})" if has_numbers else ""
         found.append(f"too {'long' if agreed['length'] > 0 else 'short'} under the model{numbers}")
-    if agreed.get("spread of the length", 0) > 0 or ("spread of the length" in agreed and is_sampled):
+    if "spread of the length" in agreed:
+        deviations = (model.variance**0.5, data.variance**0.5)
         word = "variable" if agreed["spread of the length"] > 0 else "regular"
-        numbers = " (standard deviation {:.3g}, in the data {:.3g})".format(*deviations) if is_sampled else ""
+        numbers = (
+            f" (standard deviation {about}{{:.3g}}, in the data {{:.3g}})".format(*deviations) if has_numbers else ""
+        )
         found.append(f"too {word} under the model{numbers}")
     if "even length" in agreed:
         word = "often" if agreed["even length"] > 0 else "seldom"
-        numbers = f" ({100 * model.even:.0f} %, in the data {100 * data.even:.0f} %)" if is_sampled else ""
+        numbers = f" ({about}{100 * model.even:.0f} %, in the data {100 * data.even:.0f} %)" if has_numbers else ""
         found.append(f"even too {word} under the model{numbers}")
     return f"lengths are {listed(found)}" if found else "the model gets the length distribution wrong"
 
 
+def _surpluses(model: _Moments, data: _Moments) -> dict[str, float]:
+    """In which direction the lengths of a model differ from those of the data, by feature; 0 if in none for sure."""
+    even_errors = (model.even_error, replace(model, size=data.size).even_error)
+    return {
+        "length": _surplus(model.mean - data.mean, model.mean_error, data.mean_error),
+        "spread of the length": _surplus(model.variance - data.variance, model.variance_error, data.variance_error),
+        "even length": _surplus(model.even - data.even, *even_errors, sure=_SURE_OF_PARITY),
+    }
+
+
+def _certain(surplus: dict[str, float], lengths: xr.Dataset, data: _Moments) -> tuple[dict[str, float], bool]:
+    """The directions that hold however wrong the ratios of a model without draws are, and whether to show sizes.
+
+    Where nothing is known beyond the data, as in the files of early versions, these are only what further lengths would
+    make more true.
+    """
+    growing = {name: sign for name, sign in surplus.items() if name != "even length" and sign > 0}
+    if "expected_low" not in lengths:
+        return {name: sign for name, sign in surplus.items() if name in {"even length", *growing} - {"length"}}, False
+    others = [_surpluses(_Moments.of(lengths[name], math.inf), data) for name in ("expected_low", "expected_high")]
+    same = {name: sign for name, sign in surplus.items() if all(other[name] == sign for other in others)}
+    is_complete = bool(lengths.attrs["complete"])
+    if is_complete and _has_all(lengths):
+        return same, True
+    return {name: sign for name, sign in same.items() if name in growing}, is_complete
+
+
+def _has_all(lengths: xr.Dataset) -> bool:
+    """Whether hardly any lengths are missing even if ratios are larger: there are none, or they are improbable."""
+    last = int(np.flatnonzero(lengths["expected"].values)[-1])
+    estimated, largest = (float(lengths[name][last]) for name in ("expected", "expected_high"))
+    return estimated >= _NEGLIGIBLE or largest < _NEGLIGIBLE
+
+
 @dataclass(frozen=True)
 class _Moments:
-    """Some moments of a length distribution, with the standard errors of their estimates from ``size`` sequences."""
+    """Some moments of a length distribution, with the standard errors of their estimates from ``size`` sequences.
 
-    size: int
+    An infinite size is that of moments which are known.
+    """
+
+    size: float
     mean: float
     variance: float
     fourth: float
     even: float
 
     @staticmethod
-    def of(shares: xr.DataArray, size: int) -> _Moments:
+    def of(shares: xr.DataArray, size: float) -> _Moments:
         p = shares.values
         length = shares["length"].values
         mean = float(p @ length)

@@ -386,16 +386,25 @@ def _add_lengths(
     known = [view.kernel.distribution for view in views if isinstance(view.kernel, LengthKernel)]
     if not known or known[0] is None:
         return
+    own = known[0]
     possible = np.setdiff1d(np.arange(len(sequences)), list(impossible_sites))
     counts = np.bincount(as_numpy(sequences.lengths)[possible])
-    last = max(len(counts), known[0].shortest + len(known[0].probability))
-    expected = np.zeros(last)
-    expected[known[0].shortest :][: len(known[0].probability)] = as_numpy(known[0].probability)
+    last = max(len(counts), own.shortest + len(own.probability))
+    columns = {"expected": own.probability}
+    if own.doubt is not None:
+        columns |= {"expected_low": own.tilted(-1.0), "expected_high": own.tilted(1.0)}
+    sides = own.shortest, last - own.shortest - len(own.probability)
+    expected = {name: np.pad(as_numpy(values), sides) for name, values in columns.items()}
     observed = np.pad(counts / len(possible), (0, last - len(counts)))
+    seen = np.flatnonzero(observed)
     groups["ksd_length"] = xr.Dataset(
-        {"observed": ("length", observed), "expected": ("length", expected)},
+        {name: ("length", values) for name, values in {"observed": observed, **expected}.items()},
         coords={"length": np.arange(last)},
-        attrs={"num_drawn": num_drawn},
+        attrs={
+            "num_drawn": num_drawn,
+            "unseen": float(1 - expected["expected"][seen[0] : seen[-1] + 1].sum()),
+            "complete": int(own.is_complete),
+        },
     )
 
 

@@ -393,15 +393,44 @@ GROUPS: Mapping[str, Group] = {
         {
             "observed": Variable(("length",), "float", "the share of the data of each length", least=0, most=1),
             "expected": Variable(("length",), "float", "the probability of each length", least=0, most=1),
+            "expected_low": Variable(
+                ("length",),
+                "float",
+                "the same, if growth is less probable than estimated by one standard deviation of the sequences' "
+                "ratios; without draws",
+                least=0,
+                most=1,
+                required_in=(),
+            ),
+            "expected_high": Variable(
+                ("length",),
+                "float",
+                "the same, if growth is more probable than estimated by one standard deviation; without draws",
+                least=0,
+                most=1,
+                required_in=(),
+            ),
         },
         _labels("length", "integer", "lengths, from 0 on"),
         {
             "num_drawn": Attribute(
                 "integer",
-                "how many draws from the model its probabilities come from; 0 if they come from its ratios at the data",
+                "how many draws from the model its probabilities come from; 0 if they come from its ratios at the data "
+                "and, beyond their lengths, at sequences that walks from the data reach, and from a geometric tail",
                 least=0,
                 required_in=(),
-            )
+            ),
+            "unseen": Attribute(
+                "float",
+                "the probability of lengths beyond those of the data, on both sides",
+                required_in=(),
+            ),
+            "complete": Attribute(
+                "integer",
+                "0 if the walks had to end where longer lengths are still not less probable, so that some are missing",
+                least=0,
+                required_in=(),
+            ),
         },
     ),
     "ksd_draws": Group(

@@ -24,6 +24,11 @@ bounded, so that a few sequences which hardly ever stop do not carry the means. 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -35,6 +40,7 @@ from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.operators import block_ratios
+from pyro_ksd.stein.unseen_lengths import LogStep, log_steps_beyond, spread_of
 from pyro_ksd.stein.weighting import edits_with_ratios
 
 FEATURE_NAMES = ("length", "spread of the length", "skewness of the length", "peakedness of the length", "even length")
@@ -42,18 +48,22 @@ FEATURE_NAMES = ("length", "spread of the length", "skewness of the length", "pe
 
 _ENOUGH = 10  # sequences of one length, whose mean ratio needs no others
 _NEAREST = 30  # sequences of similar lengths, where there are fewer
-_UNSEEN = 3.0  # sequences longer, or shorter, than all that were seen may make up this many of them
+_UNSEEN = 3.0  # sequences longer, or shorter, than all draws may make up this many of them
+_REST = 0.01  # a geometric tail may have this share of all lengths before it need not be walked
+_FAR = 100  # lengths up to which, at least, is walked
+_MOST_LENGTHS = 20_000  # of a geometric tail
 _NEGLIGIBLE = 1e-9
 
 
 def length_kernel(
-    model: SequenceModel, sequences: Sequences, tail: Neighborhood, balancing: Balancing
+    model: SequenceModel, sequences: Sequences, tail: Neighborhood, balancing: Balancing, *, drawn: bool = False
 ) -> LengthKernel | None:
     """The kernel of these features for a model.
 
     :param sequences: draws from the model, or the data in place of them; all of them possible under the model.
     :param tail: what replaces, appends and removes the last symbol, see :attr:`pyro_ksd.edits.Neighborhood.tail`.
     :param balancing: of the operator.
+    :param drawn: whether they are draws: then hardly any lengths of the model lie beyond theirs.
     :returns: ``None`` if the edits cannot change some lengths.
 
     >>> from pyro_ksd.edits import zs
@@ -61,11 +71,11 @@ def length_kernel(
     >>> from pyro_ksd.stein import barker
     >>> walk = random_walk(3, mean_length=8)
     >>> drawn = walk.draw(1000, torch.Generator().manual_seed(0))
-    >>> kernel = length_kernel(walk, drawn, zs(locations=1), barker)
+    >>> kernel = length_kernel(walk, drawn, zs(locations=1), barker, drawn=True)
     >>> kernel.distribution.shortest, round(kernel.distribution.mean, 1)
     (1, 8.0)
     """
-    distribution = length_distribution(model, sequences, tail)
+    distribution = length_distribution(model, sequences, tail, drawn=drawn)
     if distribution is None:
         return None
     table = smooth_features(distribution, balancing)
@@ -81,18 +91,73 @@ def length_kernel(
     return LengthKernel(feature, FEATURE_NAMES, distribution)
 
 
-def length_distribution(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> LengthDistribution | None:
-    """The length distribution of a model, estimated from its ratios at sequences of its own.
+def length_distribution(
+    model: SequenceModel, sequences: Sequences, tail: Neighborhood, *, drawn: bool = False
+) -> LengthDistribution | None:
+    """The length distribution of a model, estimated from its ratios at sequences.
+
+    Ratios tell how probable each length is beside the next one. Beyond the lengths of draws there are hardly any, and
+    the last ratio goes on. Beyond those of data there may be any share of the model's lengths, so walks look for them
+    (:func:`~pyro_ksd.stein.unseen_lengths.log_steps_beyond`), until a geometric tail has no more than 1 %.
 
     :param sequences: draws from the model, or the data in place of them; all of them possible under the model.
     :param tail: what replaces, appends and removes the last symbol.
+    :param drawn: whether they are draws.
     :returns: ``None`` if the edits cannot change some lengths; lengths with negligible probabilities at both ends are
         left out.
     """
     if not len(sequences):
         return None
+    lengths = sequences.lengths
     up, down = _ratios(model, sequences, tail)
-    return _distribution(sequences.lengths, up, down)
+    first = int(lengths.min())
+    last = int(lengths.max())
+    steps = [_step(lengths, up, down, length) for length in range(first, last)]
+    if not all(math.isfinite(step.value) for step in steps):
+        return None  # no edit of one symbol leads from some lengths to longer ones
+    inside = torch.tensor([0.0, *(step.value for step in steps)], dtype=torch.double).cumsum(0)
+    inside = inside - inside.logsumexp(0)
+    if drawn:
+        share = _UNSEEN / len(lengths)
+        above = _continued(inside[-1], _log_mean(lengths, up, last), 10 * last + 100, share, least=int(first == last))
+        below = _continued(inside[0], _log_mean(lengths, down, first), first, share)
+    else:
+        walks = _walks(model, sequences, tail, up, down)
+        above = _unseen(inside[-1], _end_step(lengths, up, down, last), walks[0], 4 * last + _FAR)
+        below = _unseen(inside[0], _end_step(lengths, down, up, first), walks[1], first).up_to(first)
+    log_p = torch.cat([below.log_p.flip(0), inside, above.log_p])
+    spreads = torch.tensor([step.spread for step in steps], dtype=torch.double)
+    doubt = torch.cat([log_p.new_zeros(1), below.spread.flip(0), spreads, above.spread]).cumsum(0)
+    probability = (log_p - log_p.logsumexp(0)).exp()
+    known = (probability > _NEGLIGIBLE).nonzero()[:, 0]
+    begin, end = int(known[0]), int(known[-1]) + 1
+    if end - begin < 2:
+        return None
+    probability = probability[begin:end].clamp(min=_NEGLIGIBLE)
+    return LengthDistribution(
+        first - len(below.log_p) + begin,
+        probability / probability.sum(),
+        None if drawn else doubt[begin:end],
+        above.is_complete,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Unseen:
+    """Lengths on one side of all that were seen, the nearest one first.
+
+    :param log_p: double ``[M]``, the logs of their probabilities; all that were seen have 1 together.
+    :param spread: double ``[M]``, that of each log-ratio, see :class:`~pyro_ksd.stein.unseen_lengths.LogStep`.
+    :param is_complete: whether hardly any others are missing.
+    """
+
+    log_p: Tensor
+    spread: Tensor
+    is_complete: bool = True
+
+    def up_to(self, count: int) -> _Unseen:
+        """The nearest lengths."""
+        return replace(self, log_p=self.log_p[:count], spread=self.spread[:count])
 
 
 def _ratios(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> tuple[Tensor, Tensor]:
@@ -114,33 +179,32 @@ def _ratios(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> t
     return torch.cat(ups), torch.cat(downs)
 
 
-def _distribution(lengths: Tensor, up: Tensor, down: Tensor) -> LengthDistribution | None:
-    """The length distribution from the log-ratios at sequences of these lengths, ``[N]`` each."""
-    first = int(lengths.min())
-    last = int(lengths.max())
-    steps = [_log_step(lengths, up, down, length) for length in range(first, last)]
-    beyond = _log_mean(lengths, up, last)
-    if -torch.inf in steps or (first == last and beyond == -torch.inf):
-        return None  # no edit of one symbol leads from some lengths to longer ones
-    share = _UNSEEN / len(lengths)
-    inside = torch.stack([up.new_zeros(()), *steps]).cumsum(0)
-    inside = inside - inside.logsumexp(0)
-    above = _extrapolated(inside[-1], beyond, 10 * last + 100, share, least=int(first == last))
-    below = _extrapolated(inside[0], _log_mean(lengths, down, first), first, share).flip(0)
-    log_p = torch.cat([below, inside, above])
-    probability = (log_p - log_p.logsumexp(0)).exp()
-    known = (probability > _NEGLIGIBLE).nonzero()[:, 0]
-    begin, end = int(known[0]), int(known[-1]) + 1
-    if end - begin < 2:
-        return None
-    probability = probability[begin:end].clamp(min=_NEGLIGIBLE)
-    return LengthDistribution(first - len(below) + begin, probability / probability.sum())
-
-
-def _log_step(lengths: Tensor, up: Tensor, down: Tensor, length: int) -> Tensor:
-    """The estimated log-ratio of the probabilities of the next length and of this one."""
+def _step(lengths: Tensor, up: Tensor, down: Tensor, length: int) -> LogStep:
+    """The estimated step from this length to the next one."""
     shrink = _log_mean(lengths, logsigmoid(down), length + 1)
-    return shrink if shrink == -torch.inf else _log_mean(lengths, logsigmoid(up), length) - shrink
+    if shrink == -torch.inf:
+        return LogStep(-math.inf, 0.0)
+    value = _log_mean(lengths, logsigmoid(up), length) - shrink
+    spreads = [spread_of(up[_near(lengths, up, length)]), spread_of(down[_near(lengths, down, length + 1)])]
+    return LogStep(float(value), max(spreads))
+
+
+def _end_step(lengths: Tensor, ahead: Tensor, back: Tensor, length: int) -> LogStep:
+    """The estimated step from the last length that was seen to the next one, which was not.
+
+    The rates back are those of the nearest sequences. Some of them may be impossible: these count as well, for there
+    will be as many among the longer ones.
+
+    :param ahead: ``[N]``, the log-ratios of the sequences in this direction.
+    :param back: ``[N]``, those in the other one.
+    """
+    forth = _log_mean(lengths, logsigmoid(ahead), length)
+    distance = (lengths - length).abs()
+    nearest = distance <= distance.sort().values[:_NEAREST][-1]
+    value = float(forth) - float(logsigmoid(back[nearest]).logsumexp(0) - nearest.sum().double().log())
+    if forth == -torch.inf:
+        value = -math.inf
+    return LogStep(value, max(spread_of(ahead[_near(lengths, ahead, length)]), spread_of(back[nearest])))
 
 
 def _log_mean(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
@@ -148,28 +212,81 @@ def _log_mean(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
 
     :param logs: ``[N]``, the logs of what is averaged.
     """
+    near = _near(lengths, logs, length)
+    return logs[near].logsumexp(0) - near.sum().double().log() if near.any() else logs.new_full((), -torch.inf)
+
+
+def _near(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
+    """Which sequences have this length, or are the nearest possible ones if few have; boolean ``[N]``.
+
+    :param logs: ``[N]``, ``-inf`` for what is impossible. There are none if all of this length are.
+    """
     distance = (lengths - length).abs()
     here = distance == 0
     possible = logs > -torch.inf
     if not possible.any() or (here.any() and not (here & possible).any()):
-        return logs.new_full((), -torch.inf)
+        return torch.zeros_like(here)
     if int(here.sum()) < _ENOUGH:
         nearest = distance[possible].sort().values[:_NEAREST][-1]
         here = possible & (distance <= nearest)
-    return logs[here].logsumexp(0) - here.sum().double().log()
+    return here
 
 
-def _extrapolated(log_p: Tensor, step: Tensor, most: int, share: float, least: int = 0) -> Tensor:
-    """Log-probabilities of lengths that were not seen, by a constant ratio, until they make up the share.
+def _continued(log_p: Tensor, step: Tensor, most: int, share: float, least: int = 0) -> _Unseen:
+    """Lengths that were not drawn, by a constant ratio, until they make up the share.
 
     :param most: how many lengths at the most.
     :param least: how many lengths whatever their share.
     """
     if step == -torch.inf or most < 1:
-        return log_p.new_zeros(0)
+        return _Unseen(log_p.new_zeros(0), log_p.new_zeros(0))
     values = log_p + step * torch.arange(1, most + 1)
     kept = (values.logcumsumexp(0) <= torch.tensor(share).log()) & (values > torch.tensor(_NEGLIGIBLE).log())
-    return values[: max(least, int(kept.long().cumprod(0).sum()))]
+    found = values[: max(least, int(kept.long().cumprod(0).sum()))]
+    return _Unseen(found, torch.zeros_like(found))
+
+
+def _walks(
+    model: SequenceModel, sequences: Sequences, tail: Neighborhood, up: Tensor, down: Tensor
+) -> tuple[Iterator[LogStep], Iterator[LogStep]]:
+    """Walks to longer and to shorter lengths; empty ones where edits of the last symbol do not reach all sequences."""
+    lengths = sequences.lengths
+    if (down[lengths > lengths.min()] == -torch.inf).any() or (up[lengths < lengths.max()] == -torch.inf).any():
+        return iter(()), iter(())
+    longer = log_steps_beyond(model, sequences, tail, longer=True)
+    return longer, log_steps_beyond(model, sequences, tail, longer=False)
+
+
+def _unseen(log_p: Tensor, step: LogStep, walk: Iterator[LogStep], most: int) -> _Unseen:
+    """Lengths that were not seen, by a walk and then by a constant ratio.
+
+    :param log_p: that of the last length that was seen.
+    :param step: an estimate of the first step.
+    :param most: how many steps to walk at the most.
+    """
+    value = float(log_p)
+    total = 0.0
+    walked: list[tuple[float, float]] = []
+    while len(walked) < most and _log_rest(value, step.value) > total + math.log(_REST):
+        found = next(walk, None)
+        if found is None:
+            break
+        step = found
+        if step.value > -math.inf:
+            value += step.value
+            total = float(np.logaddexp(total, value))
+            walked.append((value, step.spread))
+    values, spreads = torch.tensor(walked, dtype=torch.double).reshape(-1, 2).unbind(1)
+    if step.value >= 0:
+        return _Unseen(values, spreads, is_complete=False)
+    count = min(max(int((total + math.log(_NEGLIGIBLE) - value) / step.value), 0), _MOST_LENGTHS)
+    further = value + step.value * torch.arange(1, count + 1, dtype=torch.double)
+    return _Unseen(torch.cat([values, further]), torch.cat([spreads, torch.full_like(further, step.spread)]))
+
+
+def _log_rest(log_p: float, ratio: float) -> float:
+    """The log of the probability of all further lengths, by a constant log-ratio."""
+    return math.inf if ratio >= 0 else log_p + ratio - math.log(-math.expm1(ratio))
 
 
 def smooth_features(distribution: LengthDistribution, balancing: Balancing) -> Tensor:

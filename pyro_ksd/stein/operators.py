@@ -109,7 +109,7 @@ class HeatBathOperator(Operator):
         if not self.neighborhood.replaces_freely:
             return log_ratio.sigmoid()
         site = block.owner * sequences.width + block.start
-        others = _logsumexp_by_owner(log_ratio, site, len(sequences) * sequences.width)
+        others = logsumexp_by_owner(log_ratio, site, len(sequences) * sequences.width)
         return (log_ratio - others.index_select(0, site).logaddexp(log_ratio.new_zeros(()))).exp()
 
 
@@ -171,12 +171,12 @@ def block_ratios(blocks: Sequence[SpliceBlock], ratios: Sequence[Tensor], count:
     """
     swap, append, _ = blocks
     swap_ratio, append_ratio, _ = ratios
-    up = _logsumexp_by_owner(append_ratio, append.owner, count)
-    siblings = _logsumexp_by_owner(swap_ratio, swap.owner, count).logaddexp(swap_ratio.new_zeros(()))
+    up = logsumexp_by_owner(append_ratio, append.owner, count)
+    siblings = logsumexp_by_owner(swap_ratio, swap.owner, count).logaddexp(swap_ratio.new_zeros(()))
     return up, siblings
 
 
-def _logsumexp_by_owner(values: Tensor, owner: Tensor, count: int) -> Tensor:
+def logsumexp_by_owner(values: Tensor, owner: Tensor, count: int) -> Tensor:
     """``[count]``: the log of the sum of exponentials over each owner; ``-inf`` where there is none."""
     top = values.new_full((count,), -torch.inf).scatter_reduce_(0, owner, values, "amax")
     safe = top.masked_fill(top == -torch.inf, 0.0)

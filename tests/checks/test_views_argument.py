@@ -18,8 +18,8 @@ from torch import Tensor
 
 from pyro_ksd import View, ksd_check, verdict
 from pyro_ksd.checks.check_setup import set_up_check
-from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits, recurrence
-from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
+from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, keep_lengths, kinds_of_edits, recurrence
+from pyro_ksd.edits.neighborhoods import BeforeEnd, DoubleSubstitutions, Neighborhood, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels import (
     CompositionKernel,
@@ -32,6 +32,7 @@ from pyro_ksd.kernels import (
     SkipKernel,
     StartKernel,
 )
+from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import barker, mpf
 from pyro_ksd.stein.length_features import length_kernel
@@ -110,7 +111,7 @@ def test_impossible_sequences_say_nothing_of_the_length() -> None:
 
         def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
             assert self.log_joint(sequences).isfinite().all()
-            return super().log_ratio(sequences, edits)
+            return SequenceModel.log_ratio(self, sequences, edits)
 
     model = NoZeros(walk())
     log_joint = model.log_joint(DATA)
@@ -120,7 +121,7 @@ def test_impossible_sequences_say_nothing_of_the_length() -> None:
     [alone] = chosen_views("length", None, None, [model], DATA[possible])
     lengths = Sequences.of([[1] * length for length in range(1, 20)], 5)
     np.testing.assert_array_equal(view.kernel.gram(lengths, lengths), alone.kernel.gram(lengths, lengths))
-    [unknown] = chosen_views("length", None, None, [model], DATA, typical=DATA[:0])
+    [unknown] = chosen_views("length", None, None, [model], DATA, possible=DATA[:0])
     assert isinstance(unknown.kernel, LengthKernel)
     assert unknown.kernel.distribution is None
 
@@ -195,6 +196,20 @@ def test_without_probabilities_of_lengths_there_are_only_substitutions() -> None
         check_keeps_length(others, DATA, why)
     with pytest.raises(ValueError, match=r"views: expected names out of .*'ends', 'mirror', .* found 'length'"):
         chosen_views("length", Substitutions(), None, [walk()], DATA, given_lengths=why)
+
+
+@pytest.mark.parametrize(
+    "around", [Substitutions(), BeforeEnd(Substitutions(2)), Substitutions() | DoubleSubstitutions()]
+)
+def test_with_substitutions_alone_no_view_changes_a_length(around: Neighborhood) -> None:
+    views = chosen_views(None, around, None, [walk()], DATA)
+    assert [view.name for view in views] == [view.name for view in default_views() if view.name != "length"]
+    check_keeps_length(views, DATA, "only symbols are replaced")
+    assert keep_lengths(views)
+    assert not keep_lengths(chosen_views(None, None, None, [walk()], DATA))
+    assert not keep_lengths(chosen_views(None, zs(1), None, [walk()], DATA))
+    with pytest.raises(ValueError, match="views: found 'length', but neighborhood= has only substitutions"):
+        chosen_views(["start", "length"], around, None, [walk()], DATA)
 
 
 def coins(sequences: Tensor, lengths: Tensor) -> None:

@@ -169,7 +169,7 @@ def test_words_about_lengths_are_true(pair: str, sampled: bool) -> None:
     said = said_words(pair, 100, 0, sampled=sampled, whole=False, num_bootstrap=99)
     assert_true(pair, said)
     told = {
-        "geometric, longer": {"too short"} if sampled else set(),
+        "geometric, longer": {"too short"},
         "geometric / Poisson": {"too variable"},
         "heavy-tailed / geometric": set(),
         "Poisson / even": {"even too seldom"},

@@ -18,7 +18,7 @@ from benchmarks.true_models import field, lengths_between, stop_by_symbol
 from pyro_ksd.edits.neighborhoods import BeforeEnd, zs
 from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
-from pyro_ksd.models import IndependentSequence, LinearChainMRF, MarkovSequence, SequenceModel
+from pyro_ksd.models import IndependentSequence, LinearChainMRF, MarkovSequence, SequenceModel, constrain
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.balancing import barker, metropolis, mpf
@@ -256,14 +256,95 @@ def test_lengths_that_no_edit_connects_have_no_features() -> None:
 
 
 def test_data_of_one_length_under_a_model_with_others() -> None:
+    """The other lengths are found on both sides: one length of data says nothing about those of the model."""
     model = independent("geometric")
     data = Sequences.of([[0, 1, 0]] * 20, 2)
     kernel = length_kernel(model, data, TAIL, barker)
     assert kernel is not None
     assert kernel.distribution is not None
-    assert (kernel.distribution.shortest, len(kernel.distribution.probability)) == (3, 2)
-    assert kernel.distribution.probability.tolist() == pytest.approx([1 / 1.8, 0.8 / 1.8])
-    assert stein_features(model, data, kernel, barker).isfinite().all()
+    assert kernel.distribution.is_complete
+    assert distance(kernel.distribution, torch.tensor([0.0, *CHAINS["geometric"][1]], dtype=torch.double)) < 1e-4
+    psi = stein_features(model, data, kernel, barker)
+    assert float(psi[0, 0]) > 0  # the mean rank of the model is larger
+
+
+@pytest.mark.parametrize("cut", [4, 9, 12])
+@pytest.mark.parametrize("name", ["uniform with a hard end", "lengths 8 to 12", "Poisson", "geometric"])
+def test_data_that_are_cut_at_a_length_do_not_cut_the_model(name: str, cut: int) -> None:
+    shortest, p = CHAINS[name]
+    model = independent(name)
+    whole = model.draw(200, torch.Generator().manual_seed(0))
+    longest = max(cut, shortest)
+    data = whole.derived(whole.tokens[:, :longest], whole.lengths.clamp(max=longest))
+    found = length_distribution(model, data, TAIL)
+    assert found is not None
+    assert found.is_complete
+    bound = 0.025 if name == "Poisson" else 2e-3  # few data are so short that their ratios are known exactly
+    assert distance(found, torch.tensor([0.0] * shortest + p, dtype=torch.double)) < bound
+
+
+@pytest.mark.parametrize("bounds", [(6, 100), (0, 4), (8, 9)])
+def test_a_field_of_which_the_data_have_few_lengths(bounds: tuple[int, int]) -> None:
+    """Ratios depend on the symbols, and the walks find the hard end at 30."""
+    model = field(30)
+    exact = field_lengths(model, length_terms(30, -1.45))
+    drawn = model.draw(2000, torch.Generator().manual_seed(0))
+    data = drawn[(drawn.lengths >= bounds[0]) & (drawn.lengths <= bounds[1])][:200]
+    found = length_distribution(model, data, TAIL)
+    assert found is not None
+    assert found.is_complete
+    assert found.shortest + len(found.probability) == 31
+    assert distance(found, exact) < 0.06
+
+
+def test_longer_lengths_may_be_missing() -> None:
+    """A model whose lengths are far beyond those of the data is not walked to the end."""
+    poisson = IndependentSequence(torch.tensor([0.5, 0.5]).double(), dist.Poisson(torch.tensor(700.0).double()))
+    found = length_distribution(poisson, Sequences.of([[0, 1, 0]] * 10, 2), TAIL)
+    assert found is not None
+    assert not found.is_complete
+    assert found.mean > 100
+
+
+def test_lengths_that_only_other_edits_reach_go_on_with_the_last_ratio() -> None:
+    """Sequences that end with 0 have impossible beginnings, so walks would miss most of the longer ones."""
+    chain = MarkovSequence.from_transitions(torch.ones(2) / 2, torch.ones(2, 2) / 2, stop=0.1)
+    model = constrain(chain, lambda x: x.tokens.gather(1, (x.lengths - 1).clamp(min=0)[:, None])[:, 0] == 0)
+    whole = model.draw(2000, torch.Generator().manual_seed(0))
+    found = length_distribution(model, whole[whole.lengths <= 10], TAIL)
+    assert found is not None
+    beyond = float(found.probability[found.lengths > 10].sum())
+    assert beyond == pytest.approx(0.9**10, rel=0.6)  # 0.35; a walk would find 0.05
+
+
+def test_doubt_is_how_much_the_ratios_depend_on_symbols() -> None:
+    data = Sequences.of([[0], [1, 0], [1] * 3], 2)
+    geometric = length_distribution(independent("geometric"), data, TAIL)
+    assert geometric is not None
+    assert geometric.doubt is not None
+    assert float(geometric.doubt[:40].max()) < 1e-9
+    torch.testing.assert_close(geometric.tilted(1.0)[:40], geometric.probability[:40])
+    drawn = stop_by_symbol().draw(100, torch.Generator().manual_seed(0))
+    by_symbol = length_distribution(stop_by_symbol(), drawn, TAIL)
+    assert by_symbol is not None
+    assert by_symbol.doubt is not None
+    assert (by_symbol.doubt.diff() > 0.3).all()
+    low, high = (float(by_symbol.tilted(side) @ by_symbol.lengths.double()) for side in (-1.0, 1.0))
+    assert low < by_symbol.mean / 2 < 2 * by_symbol.mean < high
+    known = length_distribution(stop_by_symbol(), drawn, TAIL, drawn=True)
+    assert known is not None
+    assert known.doubt is None
+
+
+def test_beyond_draws_there_are_few_lengths() -> None:
+    """No more than three in as many sequences as were drawn, by the last ratio."""
+    data = Sequences.of([[0] * length for length in (1, 2, 3, 4)] * 25, 2)
+    found = length_distribution(independent("geometric"), data, TAIL, drawn=True)
+    assert found is not None
+    assert found.shortest + len(found.probability) == 5  # one more would have 0.17 of what is there
+    more = length_distribution(independent("geometric"), Sequences.of([[0] * 30, [1]], 2), TAIL, drawn=True)
+    assert more is not None
+    assert more.shortest + len(more.probability) > 31
 
 
 def test_empty_sequences() -> None:
@@ -326,15 +407,14 @@ def test_the_tail_before_the_end() -> None:
     assert distance(found, torch.tensor([0.0] * 8 + CHAINS["lengths 8 to 12"][1], dtype=torch.double)) < 1e-9
 
 
-def test_shorter_lengths_than_those_of_the_data_get_less_and_less_probable() -> None:
+def test_shorter_lengths_than_those_of_the_data() -> None:
     model = independent("Poisson")
-    found = length_distribution(model, Sequences.of([[0] * 3, [1] * 4, [0] * 5], 2), TAIL)
+    found = length_distribution(model, Sequences.of([[0] * 3, [1] * 4, [0] * 5] * 10, 2), TAIL)
     assert found is not None
     assert found.shortest == 0
-    below = found.probability[:4]
-    assert (below.diff() > 0).all()
-    ratio = below[1:] / below[:-1]
-    assert ratio.tolist() == pytest.approx([float(ratio[-1])] * len(ratio))
+    ratio = found.probability[1:4] / found.probability[:3]
+    assert ratio[1:].tolist() == pytest.approx([7 / 2, 7 / 3], rel=1e-6)
+    assert float(ratio[0]) == pytest.approx(7 / 2)  # the last 1 % is a geometric tail
 
 
 def test_both_tails_are_equally_precise() -> None:
