@@ -21,6 +21,7 @@ from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, check_comparable, relative_fit
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.batch_independence import check_scores_alone
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_log_joint, find_impossible
@@ -142,6 +143,7 @@ def ksd_compare(
             )
             ready[name].check_data(sequences)
             log_joint[name] = checked_log_joint(ready[name], sequences)
+            check_scores_alone(ready[name], sequences)
     reasons = {name: why_given_lengths(model, sequences, log_joint[name]) for name, model in ready.items()}
     without_lengths = [name for name, reason in reasons.items() if reason]
     given_lengths = ""

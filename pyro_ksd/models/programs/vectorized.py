@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, Self
 
@@ -293,20 +294,25 @@ class VectorizedProgram(ChunkedModel):
         few = example[longest[torch.arange(3) % len(example)]]
         more = example[longest[torch.arange(5) % len(example)]]
         other = random_sequences(example)
-        arguments = self._arguments(self.rows_of(more))
         # Without validation, so that what is wrong with a site is said with its name when it is scored.
-        with called_with(self._program, arguments, self.alphabet_size), isolated(validate=False, seed=0):
-            try:
-                small, large = self._plain_trace(few), self._plain_trace(more)
-            except Exception as error:
-                self._blame_batch_size(example, error)
-                raise
-            random = self._plain_trace(other)
+        with isolated(validate=False, seed=0):
+            with self._called_with(more):
+                try:
+                    small, large = self._plain_trace(few), self._plain_trace(more)
+                except Exception as error:
+                    self._blame_batch_size(example, error)
+                    raise
+            with self._called_with(other):
+                random = self._plain_trace(other)
         self._learn(large)
         layout = find_layout(small, len(few), large, len(more))
         if self._vectors is None:
             check_symbol_sites(_inside(random, layout), other.tokens, layout.dim, self.alphabet_size)
         return layout
+
+    def _called_with(self, sequences: Sequences) -> AbstractContextManager[None]:
+        """Says of an error inside the program that it was called with the sequences."""
+        return called_with(self._program, self._arguments(self.rows_of(sequences)), self.alphabet_size)
 
     def _arguments(self, rows: Rows) -> dict[str, Any]:
         """What the program is called with."""
@@ -330,7 +336,7 @@ class VectorizedProgram(ChunkedModel):
         raise ValueError(
             f"the program runs on all {len(example)} sequences, but not on a few of them: a batch size seems to be "
             "hard-coded, expected pyro.plate(..., len(lengths)) without subsample_size, and shapes taken from the "
-            "arguments"
+            "arguments; pass what differs between sequences as covariates, Sequences.with_covariates(...)"
         ) from error
 
     def _trace(self, program: Callable[..., Any], rows: Rows) -> Trace:
