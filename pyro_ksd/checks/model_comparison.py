@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
-from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
+from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits, warn_of_constant_features
 from pyro_ksd.common.option_checks import check_flag, check_level, check_mapping
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
@@ -181,6 +181,7 @@ def ksd_compare(
     weights = torch.tensor([view.weight for view in chosen], dtype=torch.double)
     ruled_out = torch.tensor([len(one) > 0 for one in impossible])
     fit = _with_ruled_out(relative_fit(sums, weights), ruled_out)
+    warn_of_constant_features(chosen, fit.statistic[:, :-1])
     compared = _as_dataset(fit, list(models), chosen).assign_attrs(attributes)
     return stamped({"ksd_compare": compared, **group, "observed_data": observed_data(sequences)})
 

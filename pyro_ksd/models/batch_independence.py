@@ -35,15 +35,16 @@ def check_scores_alone(model: SequenceModel, data: Sequences) -> None:
     if model.is_costly or not len(data) or isinstance(model, SequenceDistribution | VectorizedProgram):
         return
     few = data[few_rows(data.lengths)].narrowed()
-    index = in_many_rows(few.lengths, data)
+    many = in_many_rows(few.lengths, data)
     with torch.no_grad():
         own = model.log_joint(few).double()
         try:
-            fault = batch_fault(lambda index, wide: _log_joint(model, few[index], wide), own, index)
+            fault = batch_fault(lambda index, wide: _log_joint(model, few[index], wide), own, many)
         except (IndexError, KeyError, RuntimeError) as error:
             raise ValueError(
-                f"{model.name} scores {len(few)} sequences, but fails on {len(index)} with {type(error).__name__}: "
-                f"{error}; if it looks up tables by symbols, they need {data.alphabet_size} rows; {BY_ROW}"
+                f"{model.name} scores {len(few)} sequences, but fails on {len(many.which)} with "
+                f"{type(error).__name__}: {error}; if it looks up tables by symbols, they need "
+                f"{data.alphabet_size} rows; {BY_ROW}"
             ) from error
         if fault is None and not isinstance(model, ChunkedModel):  # which never has more padding than it needs
             fault = _padding_fault(model, few, own)

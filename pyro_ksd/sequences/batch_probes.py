@@ -17,7 +17,7 @@ EXTRA_COLUMNS = 3
 
 _FEW = 8  # different sequences
 _FEWEST_ROWS = 16
-_SYMBOLS = 2**14  # in all rows together, few enough to cost nothing
+_SYMBOLS = 2**16  # in all rows together, few enough to cost little
 _RELATIVE = 1e-5  # far above rounding in single precision
 
 
@@ -79,8 +79,20 @@ def few_rows(lengths: Tensor) -> Tensor:
     return order[ranks]
 
 
-def in_many_rows(lengths: Tensor, data: Sequences) -> Tensor:
-    """Which of a few sequences to put into each row of a batch with more rows than there are data; long ``[M]``.
+class ManyRows(NamedTuple):
+    """A batch of a few sequences in more rows than there are data.
+
+    :ivar which: long ``[M]``, which of the few sequences is in each row.
+    :ivar wide: whether the batch has the columns of all of the few sequences; else, as this would be far more than the
+        data, only those that it needs itself.
+    """
+
+    which: Tensor
+    wide: bool
+
+
+def in_many_rows(lengths: Tensor, data: Sequences) -> ManyRows:
+    """A batch of a few sequences in more rows than there are data.
 
     They are at random, so that each is in many rows. The longest ones are left out, lest each batch have the same
     longest sequence, and so are those far longer than the average where the batch would become larger than the data.
@@ -91,34 +103,42 @@ def in_many_rows(lengths: Tensor, data: Sequences) -> Tensor:
     most = max(2 * float(data.lengths.double().mean()), _SYMBOLS / num_rows, float(lengths.min()))
     shorter = lengths < lengths.max()
     chosen = ((lengths <= most) & (shorter if shorter.any() else True)).nonzero().squeeze(1)
-    return chosen[torch.randint(len(chosen), (num_rows,), generator=_generator())]
+    index = chosen[torch.randint(len(chosen), (num_rows,), generator=_generator())]
+    return ManyRows(index, bool(lengths.max() <= 2 * most))
 
 
 def batch_fault(
-    score: Callable[[Tensor, bool], Tensor], own: Tensor, index: Tensor, smallest: Tensor | float = _RELATIVE
+    score: Callable[[Tensor, bool], Tensor], own: Tensor, batch: ManyRows, smallest: Tensor | float = _RELATIVE
 ) -> BatchFault | None:
     """What the values of a few sequences depend on beside the sequence; ``None`` if there is nothing.
 
-    :param score: gives the values ``[M, ...]`` of a batch that has the sequence ``index[m]`` in row ``m``; with
-        ``True`` of as many columns as all of the few sequences need, else of no more than are needed.
+    :param score: gives the values ``[M, ...]`` of a batch that has the sequence ``index[m]`` in row ``m``; see
+        :class:`ManyRows` for its arguments.
     :param own: ``[K, ...]``, the values of a batch that has each sequence once.
-    :param index: long ``[M]``, see :func:`in_many_rows`.
     :param smallest: differences up to this size do not count.
 
     >>> own = torch.tensor([1.0, 2.0])
-    >>> batch_fault(lambda index, wide: own[index] + torch.arange(len(index)), own, torch.tensor([0, 1, 1])).kind
+    >>> batch = ManyRows(torch.tensor([0, 1, 1]), wide=True)
+    >>> batch_fault(lambda index, wide: own[index] + torch.arange(len(index)), own, batch).kind
     'row'
     """
-    values = score(index, False)
+    index, wide = batch
+    try:
+        values = score(index, wide)
+    except Exception:  # it may need all columns, although it fills some of them with nothing but padding
+        if wide:
+            raise
+        wide = True
+        values = score(index, wide)
     if (changed := first_change(own[index], values, smallest)) is None:
         return None
-    if (fault := repetition_fault(lambda: score(index, False), values, smallest)) is not None:
+    if (fault := repetition_fault(lambda: score(index, wide), values, smallest)) is not None:
         return fault
     order = torch.randperm(len(index), generator=_generator())
     other = torch.empty_like(order).index_copy_(0, order, order.roll(1))  # in one cycle: no row stays where it is
-    if (moved := first_change(values[other], score(index[other], False), smallest)) is not None:
+    if (moved := first_change(values[other], score(index[other], wide), smallest)) is not None:
         return BatchFault("row", *moved)
-    if (padded := first_change(values, score(index, True), smallest)) is not None:
+    if not wide and (padded := first_change(values, score(index, True), smallest)) is not None:
         return BatchFault("padding", *padded)
     return BatchFault("mates", *changed)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from pyro_ksd.common.chunk_sizes import EVALUATED_SEQUENCES
 from pyro_ksd.sequences.batch_probes import (
     BatchFault,
+    ManyRows,
     batch_fault,
     few_rows,
     first_change,
@@ -23,7 +24,7 @@ from pyro_ksd.sequences.batch_probes import (
 from pyro_ksd.sequences.container import Sequences
 
 OWN = torch.tensor([-1.0, -2.5, -4.0], dtype=torch.double)
-INDEX = torch.tensor([0, 1, 2, 1, 0, 2, 2, 1])
+MANY = ManyRows(torch.tensor([0, 1, 2, 1, 0, 2, 2, 1]), wide=True)
 
 
 def with_lengths(lengths: list[int]) -> Sequences:
@@ -48,13 +49,14 @@ def test_few_rows_have_all_lengths_with_the_longest_and_the_shortest() -> None:
 def test_there_are_more_rows_than_data(num_sequences: int, num_rows: int) -> None:
     assert num_rows <= EVALUATED_SEQUENCES
     data = with_lengths([2, 3] * (num_sequences // 2) + [2] * (num_sequences % 2))
-    index = in_many_rows(torch.tensor([4, 3, 2]), data)
+    index, wide = in_many_rows(torch.tensor([4, 3, 2]), data)
+    assert wide
     assert len(index) == num_rows
     assert index.unique().tolist() == [1, 2]
 
 
 def test_the_rows_of_a_sequence_have_no_period() -> None:
-    index = in_many_rows(torch.tensor([2, 2]), with_lengths([2] * 200))
+    index = in_many_rows(torch.tensor([2, 2]), with_lengths([2] * 200)).which
     for period in range(2, 40):
         for phase in range(period):
             rows = index[phase::period]
@@ -62,13 +64,18 @@ def test_the_rows_of_a_sequence_have_no_period() -> None:
 
 
 def test_very_long_sequences_are_left_out_of_many_rows_only() -> None:
-    lengths = torch.tensor([5000, 6, 4])
-    many = with_lengths([5000] + [5] * 3000)
-    assert in_many_rows(lengths, many).unique().tolist() == [1, 2]
-    assert in_many_rows(torch.tensor([5000, 4999, 6, 4]), many).unique().tolist() == [2, 3]
-    assert in_many_rows(torch.tensor([901, 900, 6, 4]), with_lengths([901, 900, 6, 4])).unique().tolist() == [1, 2, 3]
-    assert in_many_rows(torch.tensor([5000]), many).unique().tolist() == [0]
-    assert in_many_rows(torch.tensor([3, 3]), with_lengths([3, 3])).unique().tolist() == [0, 1]
+    def found(lengths: list[int], data: list[int]) -> tuple[list[int], bool]:
+        index, wide = in_many_rows(torch.tensor(lengths), with_lengths(data))
+        return index.unique().tolist(), wide
+
+    many = [1000] + [5] * 9000
+    assert found([1000, 6, 4], many) == ([1, 2], False)
+    assert found([1000, 999, 6, 4], many) == ([2, 3], False)
+    assert found([1000], many) == ([0], True)
+    assert found([20, 11, 10, 4], many) == ([2, 3], True)
+    assert found([21, 11, 10, 4], many) == ([2, 3], False)
+    assert found([901, 900, 6, 4], [901, 900, 6, 4]) == ([1, 2, 3], True)
+    assert found([3, 3], [3, 3]) == ([0, 1], True)
 
 
 def stateful() -> Callable[[Tensor, bool], Tensor]:
@@ -84,15 +91,41 @@ def stateful() -> Callable[[Tensor, bool], Tensor]:
         (stateful(), "run"),
         (lambda index, wide: OWN[index] + 1e-3 * (torch.arange(len(index)) == 5), "row"),
         (lambda index, wide: OWN[index].cumsum(0), "row"),
-        (lambda index, wide: OWN[index] + 1e-3 * (wide - 1.0), "padding"),
         (lambda index, wide: OWN[index] + 1e-3 * len(index), "mates"),
         (lambda index, wide: OWN[index] - OWN[index].mean(), "mates"),
         (lambda index, wide: OWN[index].masked_fill(torch.arange(len(index)) == 3, -torch.inf), "row"),
     ],
 )
 def test_faults_are_told_apart(score: Callable[[Tensor, bool], Tensor], kind: str | None) -> None:
-    found = batch_fault(score, OWN, INDEX)
+    found = batch_fault(score, OWN, MANY)
     assert (None if found is None else found.kind) == kind
+
+
+def test_other_padding_of_a_narrow_batch_is_not_blamed_on_the_other_sequences() -> None:
+    narrow = MANY._replace(wide=False)
+    assert batch_fault(lambda index, wide: OWN[index] + 1e-3 * (wide - 1.0), OWN, narrow) == ("padding", -1.001, -1.0)
+    found = batch_fault(lambda index, wide: OWN[index] + 1e-3 * len(index), OWN, narrow)
+    assert found is not None
+    assert found.kind == "mates"
+
+
+def test_what_fails_on_a_narrow_batch_is_tried_on_a_wide_one() -> None:
+    def score(index: Tensor, wide: bool) -> Tensor:
+        if not wide:
+            raise IndexError
+        return OWN[index]
+
+    narrow = MANY._replace(wide=False)
+    assert batch_fault(score, OWN, narrow) is None
+    found = batch_fault(lambda index, wide: score(index, wide) * torch.arange(len(index)), OWN, narrow)
+    assert found is not None
+    assert found.kind == "row"
+
+    def fails(index: Tensor, wide: bool) -> Tensor:
+        raise IndexError
+
+    with pytest.raises(IndexError):
+        batch_fault(fails, OWN, MANY)
 
 
 def test_faults_of_several_values_are_seen_in_each_of_them() -> None:
@@ -101,8 +134,8 @@ def test_faults_of_several_values_are_seen_in_each_of_them() -> None:
     def score(index: Tensor, wide: bool) -> Tensor:
         return own[index] + torch.tensor([0.0, 1e-9]) * torch.arange(len(index))[:, None]
 
-    assert batch_fault(score, own, INDEX) is None
-    found = batch_fault(score, own, INDEX, 1e-5 * own.abs().amax(0))
+    assert batch_fault(score, own, MANY) is None
+    found = batch_fault(score, own, MANY, 1e-5 * own.abs().amax(0))
     assert found is not None
     assert found.kind == "row"
 

@@ -24,8 +24,8 @@ def check_program(program: VectorizedProgram, data: Sequences) -> None:
     """
     rows = program.rows_of(data[few_rows(data.lengths)].narrowed())
     own = _first_run(program, rows)
-    index = in_many_rows(rows.lengths, data)
-    fault = batch_fault(lambda index, wide: program.run(_taken(rows, index, wide)), own, index)
+    many = in_many_rows(rows.lengths, data)
+    fault = batch_fault(lambda index, wide: program.run(_taken(rows, index, wide)), own, many)
     if fault is None:
         fault = padding_fault(lambda: program.run(rows), own, _run_refilled(program, rows, data.alphabet_size))
     if fault is not None:

@@ -189,7 +189,7 @@ def test_groups_as_covariates_pass() -> None:
 
 @pytest.mark.parametrize("size", [len(MANY), 30])
 def test_tables_by_row_that_are_too_short_are_named(size: int) -> None:
-    called = "[151, 2]" if size > 48 else "[48, 3]"  # many rows without the longest sequences, or random symbols
+    called = "[151, 3]" if size > 48 else "[48, 3]"  # a few sequences in many rows, or random symbols
     message = re.escape(called) + ".*if by the row of the batch, pass what differs between sequences as covariates"
     with pytest.raises(ValueError, match=rf"IndexError: .*{message}"):
         as_model(by_row(GROUPS[:size]), MANY)
@@ -224,3 +224,15 @@ def test_scores_that_change_late_are_not_blamed_on_the_padding() -> None:
     program = with_factor(lambda size: np.full(size, 0.1 * max(0, next(runs) - 4)))
     with pytest.raises(ValueError, match="log-joint of a sequence is not repeatable"):
         as_model(program, MANY)
+
+
+def test_programs_may_need_all_columns() -> None:
+    """Three steps that are written out, in a program for sequences of up to three symbols."""
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(3):
+                with poutine.mask(mask=t < lengths):
+                    pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
+
+    as_model(program, MANY)
