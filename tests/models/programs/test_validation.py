@@ -62,7 +62,7 @@ MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (missing_mask, "log-joint of a sequence changes with the padding after its end"),
     (ignores_lengths, "put them under poutine.mask(mask=t < lengths)"),
     (padding_is_no_symbol, "filled with -1 after the ends: a value that is no symbol"),
-    (unknown_symbols, "site 'x_0': found a distribution of 2 symbols, but the alphabet of the data has 3; widen"),
+    (unknown_symbols, "site 'x_0': found a distribution of 2 symbols, but the alphabet of the data has 3: perhaps"),
 ]
 
 
