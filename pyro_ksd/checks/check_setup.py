@@ -15,6 +15,7 @@ from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
+from pyro_ksd.models.batch_independence import check_scores_alone
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences, check_drawn, checked_log_joint, find_impossible
 from pyro_ksd.models.length_distribution import why_given_lengths
@@ -67,6 +68,7 @@ def set_up_check(
     """
     model.check_data(sequences)
     log_joint = checked_log_joint(model, sequences)
+    check_scores_alone(model, sequences)
     given_lengths = why_given_lengths(model, sequences, log_joint)
     if given_lengths and not ends and neighborhood is None and (message := unnamed_ends(sequences)):
         raise ValueError(message)

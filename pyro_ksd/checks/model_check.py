@@ -16,7 +16,12 @@ from pyro_ksd.checks.check_setup import set_up_check
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends
 from pyro_ksd.checks.fit_options import check_options
-from pyro_ksd.checks.views_argument import is_read_off_data, keep_lengths, kinds_of_edits
+from pyro_ksd.checks.views_argument import (
+    is_read_off_data,
+    keep_lengths,
+    kinds_of_edits,
+    warn_of_constant_features,
+)
 from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
 from pyro_ksd.common.random_numbers import Seed
@@ -188,6 +193,7 @@ def ksd_check(
         settings["ratio_error"] = ready.ratio_error
     if posterior is not None:
         found = posterior_predictive(draws, possible, setup.views, checkpoint=kept, seed=seed, progress=progress)
+        warn_of_constant_features(found.views, torch.cat([found.realized, found.replicated.statistic]))
         return predictive_datatree(found, sequences, sites, settings=settings)
     result = goodness_of_fit(
         ready,
@@ -201,6 +207,7 @@ def ksd_check(
         seed=seed,
         progress=progress,
     )
+    warn_of_constant_features(result.views, torch.cat([result.statistic[None], result.null.statistic]))
     started = perf_counter()
     places = localize(result, attribution=attribution, progress=progress)
     size = extent(

@@ -15,12 +15,13 @@ from torch import Tensor
 
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
-from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits
+from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits, warn_of_constant_features
 from pyro_ksd.common.option_checks import check_flag, check_level, check_mapping
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, check_comparable, relative_fit
 from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.batch_independence import check_scores_alone
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_log_joint, find_impossible
@@ -142,6 +143,7 @@ def ksd_compare(
             )
             ready[name].check_data(sequences)
             log_joint[name] = checked_log_joint(ready[name], sequences)
+            check_scores_alone(ready[name], sequences)
     reasons = {name: why_given_lengths(model, sequences, log_joint[name]) for name, model in ready.items()}
     without_lengths = [name for name, reason in reasons.items() if reason]
     given_lengths = ""
@@ -179,6 +181,7 @@ def ksd_compare(
     weights = torch.tensor([view.weight for view in chosen], dtype=torch.double)
     ruled_out = torch.tensor([len(one) > 0 for one in impossible])
     fit = _with_ruled_out(relative_fit(sums, weights), ruled_out)
+    warn_of_constant_features(chosen, fit.statistic[:, :-1])
     compared = _as_dataset(fit, list(models), chosen).assign_attrs(attributes)
     return stamped({"ksd_compare": compared, **group, "observed_data": observed_data(sequences)})
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from torch import Tensor
+
 from pyro_ksd.checks.large_alphabets import affordable
 from pyro_ksd.common.option_checks import check_instance, found
 from pyro_ksd.common.user_warnings import warn_user
@@ -16,6 +18,7 @@ from pyro_ksd.edits.symbol_relations import one_channel
 from pyro_ksd.fit_tests.informative import recurrence
 from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
+from pyro_ksd.kernels.embedding import EmbeddingKernel
 from pyro_ksd.kernels.end import EndKernel
 from pyro_ksd.kernels.position import PositionKernel
 from pyro_ksd.kernels.repeats import RepeatsKernel
@@ -60,6 +63,8 @@ def chosen_views(
         views = [views]
     _check_asked(views)
     own = [view for view in views or [] if isinstance(view, View)]
+    for view in own:
+        _check_kernel(view, sequences)
     if views is not None and len(own) == len(views):
         if neighborhood is not None or balancing is not None:
             raise ValueError("neighborhood= and balancing= belong to the default views; state them in your own views")
@@ -101,6 +106,26 @@ def chosen_views(
     if views is None:
         return [default[name] for name in asked if isinstance(name, str)]
     return [view if isinstance(view, View) else replace(default[view], weight=1.0) for view in asked]
+
+
+def _check_kernel(view: View, sequences: Sequences) -> None:
+    try:
+        view.kernel.check_data(sequences)
+    except ValueError as error:
+        raise ValueError(f"view {view.name!r}: {error}") from error
+
+
+def warn_of_constant_features(views: Sequence[View], statistics: Tensor) -> None:
+    """Warns of functions of the user's own that no edit changes, so that their views fit any model.
+
+    :param statistics: ``[M, V]``, all statistics that were computed: of the data, of null draws, or of several models.
+    """
+    for view, own in zip(views, statistics.T, strict=True):
+        if isinstance(view.kernel, EmbeddingKernel) and not own.any():
+            warn_user(
+                f"view {view.name!r}: its features never change where a sequence is edited, or in one sequence only, "
+                "so they say nothing about the model; look at what the function gives for the data and for their edits"
+            )
 
 
 def _asks_for(views: Sequence[str | View] | None, name: str) -> bool:

@@ -95,6 +95,12 @@ class Kernel(ABC, Generic[Matrix]):
         """Whether the kernel is 0 for sequences of different lengths, so that such pairs need no evaluation."""
         return False
 
+    def check_data(self, sequences: Sequences) -> None:
+        """Checks, on a few of the sequences, that a function of the user's own gives features of each by itself.
+
+        :raises ValueError: saying what else they depend on.
+        """
+
     @abstractmethod
     def gram(self, x: Sequences, y: Sequences) -> Tensor:
         """``k(x_i, y_j)``, double ``[len(x), len(y)]``."""
@@ -297,6 +303,10 @@ class KernelSum(Kernel[SumMatrix]):
     def zero_across_lengths(self) -> bool:
         return all(part.zero_across_lengths for part in self.parts)
 
+    def check_data(self, sequences: Sequences) -> None:
+        for part in self.parts:
+            part.check_data(sequences)
+
     def bytes_per_pair(self, width: int) -> int:
         return sum(part.bytes_per_pair(width) for part in self.parts)
 
@@ -322,6 +332,10 @@ class KernelProduct(PairwiseKernel):
     def zero_across_lengths(self) -> bool:
         return any(part.zero_across_lengths for part in self.parts)
 
+    def check_data(self, sequences: Sequences) -> None:
+        for part in self.parts:
+            part.check_data(sequences)
+
     def bytes_per_pair(self, width: int) -> int:
         return sum(part.bytes_per_pair(width) for part in self.parts)
 
@@ -343,6 +357,9 @@ class ScaledKernel(Kernel[Matrix]):
     @property
     def zero_across_lengths(self) -> bool:
         return self.kernel.zero_across_lengths
+
+    def check_data(self, sequences: Sequences) -> None:
+        self.kernel.check_data(sequences)
 
     def bytes_per_pair(self, width: int) -> int:
         return self.kernel.bytes_per_pair(width)

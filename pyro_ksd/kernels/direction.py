@@ -93,6 +93,10 @@ class DirectionKernel(FeatureKernel):
         for part in self.parts:
             check_instance("parts", part, DirectionPart, "DirectionPart objects")
 
+    def check_data(self, sequences: Sequences) -> None:
+        for part in self.parts:
+            part.kernel.check_data(sequences)
+
     def features(self, sequences: Sequences) -> FeatureMatrix:
         return self._summed([part.kernel.features(sequences) for part in self.parts])
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,11 @@ from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.feature_places import FEW_FEATURES
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
+from pyro_ksd.sequences.batch_probes import batch_fault, few_rows, in_many_rows, padding_fault, widened
 from pyro_ksd.sequences.container import Sequences
+
+_UNNAMED = "a function"
+_RELATIVE = 1e-5  # of the largest value of a feature: what rounding may change
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,15 +29,21 @@ class EmbeddingKernel(FeatureKernel):
 
     Nothing is known about how an edit changes the features, so the neighbors are built and embedded, a batch at a time.
 
-    :param function: takes ``N`` :class:`~pyro_ksd.sequences.Sequences`, gives their features ``[N, D]``. A sequence
-        must have the same features whatever other sequences are in the batch.
-        Its name is that of the features in tables and pictures, with a number if there are several.
+    :param function: takes ``N`` :class:`~pyro_ksd.sequences.Sequences` ``s``, gives their features ``[N, D]``.
+        ``s.tokens`` is 0 after the end of a sequence, which is the code of the first symbol as well: count only where
+        ``s.mask`` is true. The features of a sequence must depend on nothing but the sequence and its covariates: not
+        on its row, on other sequences of the batch, such as a mean over them, or on chance. A check refuses those that
+        do. A single feature has the name of its :class:`~pyro_ksd.View` in tables and pictures; several have that
+        of the function, with a number.
     :param batch_size: how many sequences are embedded at once.
 
     >>> counts = EmbeddingKernel(lambda x: torch.nn.functional.one_hot(x.tokens, 3).mul(x.mask[..., None]).sum(1))
     >>> data = Sequences.of(["aab", "c"])
     >>> counts.gram(data, data).tolist()
     [[5.0, 0.0], [0.0, 1.0]]
+    >>> EmbeddingKernel(lambda x: (x.tokens == 0).sum(1, keepdim=True)).check_data(data)
+    Traceback (most recent call last):
+    ValueError: function: a feature of a sequence changes with the padding after its end, from 2 to 5; expected ...
     """
 
     function: Callable[[Sequences], Tensor]
@@ -57,11 +67,57 @@ class EmbeddingKernel(FeatureKernel):
     @property
     def _name(self) -> str:
         name = getattr(self.function, "__name__", type(self.function).__name__)
-        return "a function" if name == "<lambda>" else str(name)
+        return _UNNAMED if name == "<lambda>" else str(name)
+
+    def labels_in(self, view: str, codes: Sequence[int]) -> list[str]:
+        """What features are called in a view: a single one as the view, several as the function.
+
+        :param view: the name of the view.
+        :param codes: those of the features.
+
+        >>> EmbeddingKernel(len).labels_in("evenness", [0]), EmbeddingKernel(len).labels_in("evenness", [0, 2])
+        (['evenness'], ['len 0', 'len 2'])
+        """
+        if len(codes) == 1 and not codes[0]:
+            return [view]
+        name = view if self._name == _UNNAMED else self._name
+        return [f"{name} {code}" for code in codes]
+
+    def check_data(self, sequences: Sequences) -> None:
+        if not len(sequences):
+            return
+        few = sequences[few_rows(sequences.lengths)].narrowed()
+        own = self._embed_all(few)
+        size = own.shape[1]
+        smallest = _RELATIVE * own.abs().amax(0)
+        many = in_many_rows(few.lengths, sequences)
+        fault = batch_fault(lambda index, wide: self._embed_taken(few[index], wide, size), own, many, smallest)
+        if fault is None and (padded := self._embed_widened(few, size)) is not None:
+            fault = padding_fault(lambda: self._embed_all(few), own, padded, smallest)
+        if fault is not None:
+            raise fault.error(
+                "function: a feature of a sequence",
+                alone="features must not be centered, scaled or ranked within the batch (use constants)",
+                masked="one value: s.tokens is 0 after the end of a sequence, so count only where s.mask is true",
+            )
+
+    def _embed_taken(self, sequences: Sequences, wide: bool, size: int) -> Tensor:
+        return self._embed_all(sequences if wide else sequences.narrowed(), size)
+
+    def _embed_widened(self, few: Sequences, size: int) -> Tensor | None:
+        """The features with more padding; ``None`` if the function takes no more columns, as one of fixed lengths."""
+        try:
+            return self._embed_all(widened(few), size)
+        except Exception:  # anything that the user's function may raise
+            return None
 
     def features(self, sequences: Sequences) -> FeatureMatrix:
+        return FeatureMatrix(self._embed_all(sequences))
+
+    def _embed_all(self, sequences: Sequences, size: int | None = None) -> Tensor:
+        """The features ``[N, D]``, a batch at a time; ``size`` as for ``_embed``."""
         rows = torch.arange(len(sequences)).split(self.batch_size)
-        return FeatureMatrix(torch.cat([self._embed(sequences[index]) for index in rows]))
+        return torch.cat([self._embed(sequences[index], size) for index in rows])
 
     def stein_features_each(self, chunk: WeightedEdits) -> list[FeatureMatrix]:
         weights = torch.atleast_2d(chunk.weights)
@@ -93,14 +149,24 @@ class EmbeddingKernel(FeatureKernel):
         used = torch.atleast_2d(chunk.weights).any(0).nonzero().squeeze(1)
         for index in used.split(self.batch_size):
             part = chunk.edits.select(index)
-            yield index, part.owner, self._embed(part.apply(chunk.sequences)) - own.index_select(0, part.owner)
+            found = self._embed(part.apply(chunk.sequences), own.shape[1])
+            yield index, part.owner, found - own.index_select(0, part.owner)
 
-    def _embed(self, sequences: Sequences) -> Tensor:
+    def _embed(self, sequences: Sequences, size: int | None = None) -> Tensor:
+        """The features ``[N, D]`` of a batch.
+
+        :param size: the number of features ``D``, if it is known already.
+        """
         with torch.no_grad():
             values = self.function(sequences)
         if not isinstance(values, Tensor) or values.ndim != 2 or len(values) != len(sequences):
             found = list(values.shape) if isinstance(values, Tensor) else type(values).__name__
             raise ValueError(f"function: expected features [{len(sequences)}, D], one row a sequence, found {found}")
+        if size is not None and values.shape[1] != size:
+            raise ValueError(
+                f"function: expected {size} features for every sequence, found {values.shape[1]} in a batch with "
+                f"{sequences.width} columns; let their number not depend on the width of tokens"
+            )
         if not values.isfinite().all():
             row = int((~values.isfinite()).any(1).nonzero()[0])
             raise ValueError(f"function: expected finite features, found others for {sequences.to_lists()[row]}")

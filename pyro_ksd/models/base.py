@@ -11,7 +11,7 @@ from torch import Tensor
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.evaluation import evaluated_ratio
-from pyro_ksd.sequences.argument_checks import check_sequences
+from pyro_ksd.sequences.argument_checks import check_sequences, unknown_symbols
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 
@@ -164,8 +164,10 @@ def draw_data_sets(
 def check_alphabet_size(model: SequenceModel, sequences: Sequences) -> None:
     """Checks that the sequences are over the model's symbols."""
     check_sequences("sequences", sequences)
-    if sequences.alphabet_size != model.alphabet_size:
+    known = model.alphabet_size
+    if sequences.alphabet_size != known:
+        more = f"; {unknown_symbols(sequences, known)}" if sequences.alphabet_size > known else ""
         raise ValueError(
-            f"expected sequences over the model's {model.alphabet_size} symbols, found an alphabet of "
-            f"{sequences.alphabet_size}; state it in Sequences.of(data, alphabet=...)"
+            f"expected sequences over the model's {known} symbols, found an alphabet of {sequences.alphabet_size}{more}"
+            "; state it in Sequences.of(data, alphabet=...)"
         )

@@ -90,6 +90,8 @@ def _converted(
         raise ValueError(f"parameters: expected a Pyro program to pass them to, found {found}, which has its own")
     if marginal is not None and (not callable(model) or isinstance(model, SequenceModel | Distribution)):
         raise ValueError("marginal: expected a Pyro program with latents to integrate over, found a model without them")
+    if isinstance(model, VectorizedProgram):
+        check_program(model, sequences)
     if isinstance(model, SequenceModel):
         return model
     if isinstance(model, DiscreteHMM):

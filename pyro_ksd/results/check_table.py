@@ -15,10 +15,10 @@ from pyro_ksd.results.view_choice import p_value_of_views, view_names
 
 _LOOKS: dict[str, Any] = {"float_format": "{:.3g}".format, "na_rep": "", "justify": "left", "index_names": False}
 _KINDS = {
-    "parametric": "p-values from {} draws of the parametric bootstrap",
-    "wild": "p-values from {} draws of the wild bootstrap",
-    "refit": "p-values from {} draws of the parametric bootstrap, refitted to each",
-    "posterior predictive": "posterior predictive p-values from {} draws, not calibrated: small ones speak against it",
+    "parametric": "p-values from {} {} of the parametric bootstrap",
+    "wild": "p-values from {} {} of the wild bootstrap",
+    "refit": "p-values from {} {} of the parametric bootstrap, refitted to each",
+    "posterior predictive": "posterior predictive p-values from {} {}, not calibrated: small ones speak against it",
 }
 _FEW_SEQUENCES = 30  # of which the wild bootstrap, right in the limit of many, knows little
 _MOST_CODES = 12  # that a sentence can list
@@ -42,7 +42,9 @@ class Summary(pd.DataFrame):
 
     def _caption(self) -> str:
         sentence = self.attrs["verdict"]
-        drawn = _KINDS.get(self.attrs["kind"], "p-values from {} null draws").format(self.attrs["draws"])
+        count = self.attrs["draws"]
+        draws = "draw" if count == 1 else "draws"
+        drawn = _KINDS.get(self.attrs["kind"], "p-values from {} null {}").format(count, draws)
         if self.attrs["kind"] == "wild" and self.attrs["sequences"] < _FEW_SEQUENCES:
             drawn += f", which is approximate for as few as {self.attrs['sequences']} sequences"
         return f"{sentence[0].upper()}{sentence[1:]}. ({drawn}){self.attrs['codes']}"

@@ -20,6 +20,7 @@ from pyro_ksd.fit_tests.fault_sizes import EffectSizes
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
 from pyro_ksd.fit_tests.misfit_extent import Extent, Tolerated
 from pyro_ksd.fit_tests.predictive import PosteriorPredictive
+from pyro_ksd.kernels.embedding import EmbeddingKernel
 from pyro_ksd.kernels.length import LengthKernel
 from pyro_ksd.results.containers import provenance, schema_stamp
 from pyro_ksd.results.labels import feature_labels, operation, spelled
@@ -436,6 +437,8 @@ def _padded(symbols: Sequence[Tensor]) -> npt.NDArray[np.int64]:
 
 def _labels(view: View, features: TopFeatures, symbols: Sequence[str]) -> list[str]:
     kernel = view.kernel
+    if isinstance(kernel, EmbeddingKernel):
+        return kernel.labels_in(view.name, features.code.tolist())
     ngrams = features.symbols.tolist()
     names = [kernel.feature_label(code, len(symbols)) for code in features.code.tolist()]
     return feature_labels(kernel.feature_kind, names, ngrams, symbols)

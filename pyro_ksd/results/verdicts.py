@@ -135,15 +135,20 @@ def _too_few_draws(ksd: xr.Dataset) -> str:
     """What to add where a fault that only one view sees could not have been found.
 
     Draws that are the most extreme ones of other views count as no less extreme than data that are so in one view. If
-    that view counts the share ``s`` of all views, the overall p-value is then up to ``1 / (s (B + 1))``.
+    that view counts the share ``s`` of all views, the overall p-value is then up to ``1 / (s (B + 1))``. Data with a
+    larger one are not the most extreme ones in any view, so more draws would hardly lower it to the level.
     """
     draws = int(ksd.attrs["num_bootstrap"])
     level = float(ksd.attrs["level"])
     weights = ksd["weight"].values if "weight" in ksd else np.ones(ksd.sizes["view"])
-    needed = math.ceil(weights.sum() / weights.min() / level - 1e-9) - 1
+    num_views = weights.sum() / weights.min()  # or so, if they have different weights
+    needed = math.ceil(num_views / level - 1e-9) - 1
     if draws >= needed or ksd.attrs["kind"] == "posterior predictive":
         return ""
-    return f"; but {draws} draws are too few to tell, take num_bootstrap={needed} or more"
+    if float(ksd["p_value_overall"]) > num_views / (draws + 1) + 1e-9:
+        return ""
+    few = "1 draw is" if draws == 1 else f"{draws} draws are"
+    return f"; but {few} too few to tell, take num_bootstrap={needed} or more"
 
 
 def _impossible(check: Any) -> str:
@@ -152,15 +157,15 @@ def _impossible(check: Any) -> str:
         return ""
     found = dataset(check, "ksd_impossible")
     total = dataset(check, "observed_data").sizes["sequence"]
-    shown = [
-        f"{row} at site {site}" if site else str(row)
-        for row, site in zip(found["sequence"].values[:3].tolist(), found["site"].values[:3].tolist(), strict=True)
-    ]
+    rows = [str(row) for row in found["sequence"].values[:3].tolist()]
+    sites = [str(site) for site in found["site"].values[:3].tolist()]
+    everywhere = f" at site {sites[0]}" if len(rows) > 1 and sites[0] and len(set(sites)) == 1 else ""
+    shown = [f"{row} at site {site}" if site and not everywhere else row for row, site in zip(rows, sites, strict=True)]
     count = found.sizes["sequence"]
     dots = ", ..." if count > len(shown) else ""
     return (
         f"the model does not fit (p = 0): it gives probability zero to {count} of the {total} sequences (number "
-        f"{', '.join(shown)}{dots}), so it cannot have made them; as for the others, it "
+        f"{', '.join(shown)}{dots}{everywhere}), so it cannot have made them; as for the others, it "
     )
 
 

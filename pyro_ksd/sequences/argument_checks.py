@@ -31,3 +31,37 @@ def check_pair(x: object, y: object) -> None:
             f"x and y: expected sequences over one alphabet, found two different ones (of {x.alphabet_size} and "
             f"{y.alphabet_size} symbols); give both the same alphabet= in Sequences.of"
         )
+
+
+def unknown_symbols(sequences: Sequences, known: int) -> str:
+    """Which symbols of sequences a model of fewer symbols may not know, and where they are, as a part of an error.
+
+    These are the last codes, or, where symbols have names, white space and then the rarest of them.
+
+    :param known: how many symbols the model knows.
+
+    >>> unknown_symbols(Sequences.of(["ACGT", "GGTTA", "CANA"]), 4)
+    "perhaps it does not know 'N' (once, first in sequence 2)"
+    """
+    counts = sequences.tokens[sequences.mask].bincount(minlength=sequences.alphabet_size).tolist()
+    names = [str(symbol) for symbol in sequences.symbols]
+    codes = sorted(range(len(counts)), reverse=True)
+    if not isinstance(sequences.alphabet, int):
+        codes.sort(key=lambda code: (not names[code].isspace(), counts[code]))
+    codes = codes[: len(counts) - known]
+    shown = [_shown_symbol(sequences, code, counts[code]) for code in codes[:_SHOWN]]
+    more = ", ..." if len(codes) > _SHOWN else ""
+    ends = any(names[code].isspace() for code in codes)
+    fix = "; if that is the end of a line, read the lines with line.strip()" if ends else ""
+    return f"perhaps it does not know {', '.join(shown)}{more}{fix}"
+
+
+_SHOWN = 3  # symbols in a message
+
+
+def _shown_symbol(sequences: Sequences, code: int, count: int) -> str:
+    symbol = repr(sequences.symbols[code])
+    if not count:
+        return f"{symbol} (in no sequence)"
+    row = int(((sequences.tokens == code) & sequences.mask).any(1).nonzero()[0])
+    return f"{symbol} ({'once' if count == 1 else f'{count} times'}, first in sequence {row})"

@@ -17,7 +17,7 @@ from example_models import Unsampled, walk
 from pyro import poutine
 
 from benchmarks.true_models import field, lengths_between
-from pyro_ksd import AutoregressiveModel, MarkovSequence, Sequences, View, ksd_check, verdict
+from pyro_ksd import AutoregressiveModel, MarkovSequence, Sequences, View, ksd_check, ksd_compare, verdict
 from pyro_ksd.edits import Substitutions
 from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests.lookahead import missing_rows
@@ -82,13 +82,38 @@ def test_own_features_have_a_direction() -> None:
         inside = torch.arange(1, x.tokens.shape[1]) < x.lengths[:, None]
         return ((x.tokens[:, 1:] == x.tokens[:, :-1]) & inside).sum(1, keepdim=True).double()
 
-    own = View("mine", ZanellaOperator(), EmbeddingKernel(rests))
+    own = View("symbols that stay", ZanellaOperator(), EmbeddingKernel(rests))
     holding = random_walk(5, hold=0.5).draw(40, torch.Generator().manual_seed(0))
     check = ksd_check(random_walk(5), holding, views=own, num_bootstrap=99, progress=False)
-    assert verdict(check) == f"the model does not fit (p = 0.010): 'rests' is too small under the model{share(check)}"
+    words = "the model does not fit (p = 0.010): 'symbols that stay' is too"
+    assert verdict(check) == f"{words} small under the model{share(check)}"
     moving = random_walk(5).draw(40, torch.Generator().manual_seed(0))
     check = ksd_check(random_walk(5, hold=0.5), moving, views=own, num_bootstrap=99, progress=False)
-    assert verdict(check) == f"the model does not fit (p = 0.010): 'rests' is too large under the model{share(check)}"
+    assert verdict(check) == f"{words} large under the model{share(check)}"
+
+
+def test_features_that_are_not_of_a_sequence_alone_are_refused() -> None:
+    view = View("mine", ZanellaOperator(), EmbeddingKernel(lambda x: (x.tokens == 0).sum(1, keepdim=True).double()))
+    message = "view 'mine': function: a feature of a sequence changes with the padding after its end"
+    for views in ([view], ["length", view]):
+        with pytest.raises(ValueError, match=message):
+            ksd_check(walk(), DATA, views=views, num_bootstrap=20, progress=False)
+    with pytest.raises(ValueError, match=message):
+        ksd_compare({"a": walk(), "b": walk()}, DATA, views=[view], progress=False)
+
+
+@pytest.mark.parametrize("bootstrap", ["wild", "parametric"])
+def test_features_that_never_change_are_warned_of(bootstrap: Any) -> None:
+    operator = ZanellaOperator()
+    constant = View("mine", operator, EmbeddingKernel(lambda x: torch.ones(len(x), 1)))
+    changing = View("other", operator, EmbeddingKernel(lambda x: x.lengths[:, None].double()))
+    with pytest.warns(UserWarning, match="view 'mine': its features never change where a sequence is edited"):
+        check = ksd_check(
+            walk(), DATA, views=[changing, constant], bootstrap=bootstrap, num_bootstrap=20, progress=False
+        )
+    assert float(check["ksd"]["p_value"].sel(view="mine")) == 1.0
+    with pytest.warns(UserWarning, match="view 'mine': its features never change"):
+        ksd_compare({"a": walk(), "b": walk()}, DATA, views=[changing, constant], progress=False)
 
 
 def test_kernels_without_features_are_localized_too() -> None:

@@ -310,6 +310,12 @@ def test_impossible_sequences_come_first() -> None:
         "1 at site x_1, 2 at site x_2, ...), so it cannot have made them; as for the others, it may fit: the check "
         "found nothing wrong (p = 0.300)"
     )
+    same = changed(made_up_check(impossible=5), "ksd_impossible", site=np.array(["x and 19 others"] * 5, dtype=object))
+    assert "(number 0, 1, 2, ... at site x and 19 others), so it cannot" in verdict(same)
+    one = changed(made_up_check(impossible=1), "ksd_impossible", site=np.array(["x"], dtype=object))
+    assert "(number 0 at site x), so it cannot" in verdict(one)
+    none = changed(made_up_check(impossible=2), "ksd_impossible", site=np.array(["", ""], dtype=object))
+    assert "(number 0, 1), so it cannot" in verdict(none)
     check = changed(made_up_check(impossible=2), "ksd_impossible", site=np.array(["", "x"], dtype=object))
     assert verdict(check).startswith(
         "the model does not fit (p = 0): it gives probability zero to 2 of the 32 sequences (number 0, 1 at site x), "
@@ -318,32 +324,39 @@ def test_impossible_sequences_come_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("views", "draws", "kind", "needed"),
+    ("views", "draws", "kind", "p_value", "needed"),
     [
         # content-2 has a ninth of the weight: 9 / 0.05 - 1
-        (VIEWS, 178, "wild", 179),
-        (VIEWS, 179, "wild", None),
-        (VIEWS, 20, "parametric", 179),
-        (VIEWS, 20, "posterior predictive", None),
+        (VIEWS, 178, "wild", 9 / 179, 179),
+        (VIEWS, 179, "wild", 10 / 180, None),
+        (VIEWS, 20, "parametric", 9 / 21, 179),
+        (VIEWS, 20, "posterior predictive", 9 / 21, None),
         # skip has a twentieth of it
-        (TEN_VIEWS, 398, "wild", 399),
-        (TEN_VIEWS, 399, "wild", None),
-        (["start", "length"], 38, "wild", 39),
-        (["start", "length"], 39, "wild", None),
-        (["mirror"], 18, "wild", 19),
+        (TEN_VIEWS, 398, "wild", 20 / 399, 399),
+        (TEN_VIEWS, 399, "wild", 21 / 400, None),
+        (["start", "length"], 38, "wild", 2 / 39, 39),
+        (["start", "length"], 39, "wild", 3 / 40, None),
+        (["mirror"], 18, "wild", 1 / 19, 19),
+        (["mirror"], 1, "wild", 1 / 2, 19),
+        # More draws would change nothing: the data are not the most extreme ones in any view.
+        (TEN_VIEWS, 100, "wild", 20 / 101, 399),
+        (TEN_VIEWS, 100, "wild", 21 / 101, None),
+        (TEN_VIEWS, 100, "wild", 0.98, None),
+        (["mirror"], 18, "wild", 2 / 19, None),
     ],
 )
 def test_verdict_says_if_there_were_too_few_draws_to_tell(
-    views: list[str], draws: int, kind: str, needed: int | None
+    views: list[str], draws: int, kind: str, p_value: float, needed: int | None
 ) -> None:
-    check = made_up_check(p_value_overall=0.2, views=views)
+    check = made_up_check(p_value_overall=p_value, views=views)
     check["ksd"].attrs |= {"num_bootstrap": draws, "kind": kind, "level": 0.05}
-    words = f"; but {draws} draws are too few to tell, take num_bootstrap={needed} or more" if needed else ""
-    assert verdict(check) == f"the model may fit: the check found nothing wrong (p = 0.200){words}"
+    count = "1 draw is" if draws == 1 else f"{draws} draws are"
+    words = f"; but {count} too few to tell, take num_bootstrap={needed} or more" if needed else ""
+    assert verdict(check) == f"the model may fit: the check found nothing wrong (p = {p_value:.3f}){words}"
 
 
 def test_the_number_of_draws_needed_is_not_raised_by_rounding() -> None:
-    check = made_up_check(p_value_overall=0.2, views=["start", "length"])
+    check = made_up_check(p_value_overall=3 / 59, views=["start", "length"])
     check = changed(check, "ksd", weight=[0.1, 0.2])  # 0.1 + 0.2 is a little larger than 0.3
     check["ksd"].attrs |= {"num_bootstrap": 59, "level": 0.05}
     assert "too few" not in verdict(check)
@@ -352,7 +365,7 @@ def test_the_number_of_draws_needed_is_not_raised_by_rounding() -> None:
 
 
 def test_tests_without_weights_count_their_views_alike() -> None:
-    check = made_up_check(p_value_overall=0.2)
+    check = made_up_check(p_value_overall=5 / 99)
     check["ksd"] = xr.DataTree(check["ksd"].to_dataset().drop_vars("weight"))
     check["ksd"].attrs["num_bootstrap"] = 98
     assert verdict(check).endswith("; but 98 draws are too few to tell, take num_bootstrap=99 or more")

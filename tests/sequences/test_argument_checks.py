@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
-from pyro_ksd.sequences.argument_checks import check_pair, check_sequences
+from pyro_ksd.sequences.argument_checks import check_pair, check_sequences, unknown_symbols
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -32,3 +33,20 @@ def test_codes_are_compared_only_within_one_alphabet(other: Sequences) -> None:
     message = f"x and y: expected sequences over one alphabet, found two different ones (of 2 and {other.alphabet_size}"
     with pytest.raises(ValueError, match=re.escape(message)):
         check_pair(x, other)
+
+
+@pytest.mark.parametrize(
+    ("data", "alphabet", "known", "words"),
+    [
+        (["AC", "CGA", "GTN", "TTN"], None, 4, "'N' (2 times, first in sequence 2)"),
+        (["AC", "*A", "TTG", "GC"], None, 4, "'*' (once, first in sequence 1)"),
+        (["AAB", "BCC", "DDD", "E"], None, 3, "'E' (once, first in sequence 3), 'C' (2"),
+        ([[0, 3, 1], [], [3, 2, 2, 4]], None, 4, "4 (once, first in sequence 2)"),
+        ([[0, 3, 1], [3]], 9, 2, "8 (in no sequence), 7 (in no sequence), 6 (in no seq"),
+        (["AC\n", "CA\n"], None, 2, "'\\n' (2 times, first in sequence 0); if that is th"),
+    ],
+)
+def test_unknown_symbols(data: list[Any], alphabet: int | None, known: int, words: str) -> None:
+    found = unknown_symbols(Sequences.of(data, alphabet), known)
+    assert found.startswith(f"perhaps it does not know {words}")
+    assert found.endswith("..." if known == 2 and alphabet else ("line.strip()" if "\\n" in words else ")"))

@@ -15,6 +15,11 @@ from pyro.nn import PyroModule
 from pyro_ksd.common.tensor_checks import shown
 
 _OURS = __name__.partition(".")[0]
+BY_ROW = (
+    "if by the row of the batch, pass what differs between sequences as covariates, Sequences.with_covariates(...): "
+    "the rows of a batch are sequences and their edits, in any number and order"
+)
+"""What to say of a table that has too few rows."""
 _SHAPES = re.compile(r"\s*Trace Shapes:")  # Pyro adds them to every error that passes a trace
 
 
@@ -95,6 +100,7 @@ def _advice(
             f"if it looks up tables by symbols, they need {alphabet_size} rows: widen them, or state the symbols that "
             "the program knows in the order of their codes, Sequences.of(data, alphabet=...)"
         )
+        advice.append(BY_ROW)
     if isinstance(program, torch.nn.Module) and not isinstance(program, PyroModule):
         advice.append(
             "expected a Pyro program, found a torch module: for a network that gives the logits of the next symbol see "

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import torch
@@ -84,14 +85,23 @@ def masked_log_prob(site: dict[str, Any]) -> Tensor:
     return torch.where(mask, values, 0.0)
 
 
-def nan_error(sites: Sites, total: Tensor) -> ValueError:
-    """What to say of log-joints ``[N]`` that are not a number.
+def nan_error(sites: Sites, sequence: Sequence[Hashable]) -> ValueError:
+    """What to say of a log-joint that is not a number.
 
     :param sites: inside the plate of the sequences, scored.
+    :param sequence: the symbols of the sequence that has it.
     """
-    names = [name for name, site in sites if bool(masked_log_prob(site).isnan().any())]
-    row = int(total.isnan().nonzero()[0])
+    names = [repr(name) for name, site in sites if bool(masked_log_prob(site).isnan().any())]
     return ValueError(
-        f"site {', '.join(map(repr, names)) or 'unknown'}: found NaN in the log-probability of sequence {row} of a "
-        "batch; fix the parameters of its distribution, or the value of the factor"
+        f"site {first_and_others(names) or 'unknown'}: found NaN in the log-probability of the sequence "
+        f"{list(sequence)}; fix the parameters of its distribution, or the value of the factor"
     )
+
+
+def first_and_others(names: Sequence[str]) -> str:
+    """Names of sites, of which programs may have one for every step.
+
+    >>> first_and_others(["start", "stop"]), first_and_others(["x_0", "x_1", "x_2"]), first_and_others([])
+    ('start, stop', 'x_0 and 2 others', '')
+    """
+    return ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} others"

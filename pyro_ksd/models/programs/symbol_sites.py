@@ -11,6 +11,7 @@ from torch.distributions import Categorical, OneHotCategorical
 
 from pyro_ksd.models.programs.exact_probabilities import innermost, own_mask
 from pyro_ksd.models.programs.site_scores import Sites
+from pyro_ksd.sequences.argument_checks import unknown_symbols
 from pyro_ksd.sequences.container import Sequences
 
 _ROWS = 48  # random sequences, so many that no other values agree with a column of symbols by chance
@@ -24,7 +25,7 @@ def random_sequences(example: Sequences) -> Sequences:
     return example.derived(tokens, torch.full((_ROWS,), longest), torch.arange(_ROWS) % len(example))
 
 
-def check_symbol_sites(sites: Sites, tokens: Tensor, dim: int, alphabet_size: int) -> None:
+def check_symbol_sites(sites: Sites, tokens: Tensor, dim: int, data: Sequences) -> None:
     """Checks that sites which observe symbols have as many values as there are symbols.
 
     A site observes symbols if its values are a column of the tokens. It may have further values that occur at other
@@ -33,8 +34,10 @@ def check_symbol_sites(sites: Sites, tokens: Tensor, dim: int, alphabet_size: in
     :param sites: inside the plate of the sequences, from a run with random symbols.
     :param tokens: the symbols of that run, long ``[N, T]``.
     :param dim: of the plate, counted from the right.
+    :param data: sequences over the alphabet.
     :raises ValueError: naming a site that knows more or fewer symbols than the alphabet has.
     """
+    alphabet_size = data.alphabet_size
     observed = {name: site for name, site in sites if site["is_observed"]}
     known = {name: size for name, site in observed.items() if (size := _num_values(site["fn"])) is not None}
     values = {name: _observed(observed[name], dim) for name in known}
@@ -44,8 +47,8 @@ def check_symbol_sites(sites: Sites, tokens: Tensor, dim: int, alphabet_size: in
         if size < alphabet_size:
             raise ValueError(
                 f"site {name!r}: found a distribution of {size} symbols, but the alphabet of the data has "
-                f"{alphabet_size}; widen the program, or state the symbols that it knows in the order of their codes: "
-                "Sequences.of(data, alphabet=...)"
+                f"{alphabet_size}: {unknown_symbols(data, size)}; widen the program, or state the symbols that it "
+                "knows in the order of their codes: Sequences.of(data, alphabet=...)"
             )
         alike = [values[other] for other, theirs in known.items() if theirs == size]
         if max(int(codes[counts].max()) for codes, counts in alike if counts.any()) < size - 1:

@@ -10,29 +10,26 @@ from torch.nn.functional import pad
 from pyro_ksd.models.programs.call_conventions import PaddedTokens, Rows
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.models.rounding import warn_of_rounding
+from pyro_ksd.sequences.batch_probes import EXTRA_COLUMNS, batch_fault, few_rows, in_many_rows, padding_fault
 from pyro_ksd.sequences.container import Sequences
-
-_ROWS = 4  # sequences to run the program on
-_EXTRA = 3  # columns of padding to add
-_CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
 
 def check_program(program: VectorizedProgram, data: Sequences) -> None:
-    """Checks that the log-joint of a sequence depends neither on its batch mates nor on its padding.
+    """Checks that the log-joint of a sequence depends on the sequence alone.
 
+    It must be the same in every run, in every row of the batch, whatever its batch mates are, and with any padding.
     Warns of log-probabilities that a site sums in single precision, if they are so large that rounding matters.
 
-    :raises ValueError: saying which of them it depends on, and the usual reason.
+    :raises ValueError: saying what else it depends on, and the usual reason.
     """
-    probes = _probes(data)
-    rows = program.rows_of(probes)
+    rows = program.rows_of(data[few_rows(data.lengths)].narrowed())
     own = _first_run(program, rows)
-    _compare(own[:2], program.run(rows.take(slice(2))), _MATES)
-    try:
-        again = program.run(_refilled(rows, data.alphabet_size, _EXTRA))
-    except ValueError:  # some programs take no more columns than the data have, such as those with tables of positions
-        again = program.run(_refilled(rows, data.alphabet_size, 0))
-    _compare(own, again, _WIDTH)
+    many = in_many_rows(rows.lengths, data)
+    fault = batch_fault(lambda index, wide: program.run(_taken(rows, index, wide)), own, many)
+    if fault is None:
+        fault = padding_fault(lambda: program.run(rows), own, _run_refilled(program, rows, data.alphabet_size))
+    if fault is not None:
+        raise fault.error("the program's log-joint of a sequence", alone=_ALONE, masked=_MASKED)
     errors = program.rounding(rows)
     if errors:
         site = max(errors, key=lambda name: errors[name])
@@ -54,12 +51,18 @@ def _first_run(program: VectorizedProgram, rows: Rows) -> Tensor:
         raise ValueError(f"the program does not score the data: {error}{padding}") from error
 
 
-def _probes(data: Sequences) -> Sequences:
-    """A few sequences of different lengths, the longest among them."""
-    order = data.lengths.argsort(descending=True, stable=True)
-    order = order[data.lengths[order] > 0] if data.lengths.any() else order
-    ranks = torch.linspace(0, len(order) - 1, _ROWS).round().long()
-    return data[order[ranks[torch.tensor([0, _ROWS - 1, *range(1, _ROWS - 1)])]]].narrowed()
+def _taken(rows: Rows, index: Tensor, wide: bool) -> Rows:
+    """Some of the rows, with no more columns than they need unless they are to be wide."""
+    taken = rows.take(index)
+    return taken if wide else taken._replace(tokens=taken.tokens[:, : int(taken.lengths.max())])
+
+
+def _run_refilled(program: VectorizedProgram, rows: Rows, alphabet_size: int) -> Tensor:
+    """The log-joints with another padding."""
+    try:
+        return program.run(_refilled(rows, alphabet_size, EXTRA_COLUMNS))
+    except ValueError:  # some programs take no more columns than the data have, such as those with tables of positions
+        return program.run(_refilled(rows, alphabet_size, 0))
 
 
 def _refilled(rows: Rows, alphabet_size: int, columns: int) -> Rows:
@@ -69,22 +72,12 @@ def _refilled(rows: Rows, alphabet_size: int, columns: int) -> Rows:
     return rows._replace(tokens=torch.where(after, alphabet_size - 1, wide))
 
 
-_MATES = (
-    "the program's log-joint of a sequence changes with the other sequences of the batch, from {0:.6g} to {1:.6g}; "
-    "expected one value for each sequence: a factor must not be summed over the batch, covariates must not be "
-    "standardized in the program (use constants), and the first dimension of sequences [N, T] must stay that of the "
-    "plate"
+_ALONE = (
+    "a factor must not be summed over the batch, covariates must not be standardized in the program (use constants), "
+    "and the first dimension of sequences [N, T] must stay that of the plate"
 )
-_WIDTH = (
-    "the program's log-joint of a sequence changes with the padding after its end, from {0:.6g} to {1:.6g}; "
-    "expected steps t >= lengths to count nothing, neither symbols nor latents of a step, and no guide to read them: "
-    "put them under poutine.mask(mask=t < lengths), or multiply the terms of a factor by "
+_MASKED = (
+    "steps t >= lengths to count nothing, neither symbols nor latents of a step, and no guide to read them: put them "
+    "under poutine.mask(mask=t < lengths), or multiply the terms of a factor by "
     "torch.arange(sequences.shape[1]) < lengths[:, None]"
 )
-
-
-def _compare(own: Tensor, again: Tensor, message: str) -> None:
-    off = ~torch.isclose(own, again, **_CLOSE)  # type: ignore[arg-type]
-    if off.any():
-        row = int(off.nonzero()[0])
-        raise ValueError(message.format(float(own[row]), float(again[row])))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, Self
 
@@ -49,6 +50,7 @@ from pyro_ksd.models.programs.program_errors import called_with
 from pyro_ksd.models.programs.repeatability import InitialParams
 from pyro_ksd.models.programs.site_scores import (
     Sites,
+    first_and_others,
     masked_log_prob,
     nan_error,
     score_sites,
@@ -101,6 +103,8 @@ class VectorizedProgram(ChunkedModel):
         super().__init__(example.alphabet_size)
         self.convention = convention_of(program, with_covariates=example.covariates is not None)
         self._program = program
+        self._symbols = example.symbols
+        given = example
         example = _not_empty(example)
         self._longest = int(example.lengths.max())
         self._vectors = example.vectors
@@ -112,7 +116,9 @@ class VectorizedProgram(ChunkedModel):
         # What a run shows of the program. Longer sequences may reach sites and plates that shorter ones do not have.
         self._plate_depth = 0
         self._enumerated = False
-        self._layout = self._inspect(example)
+        self._layout, sites, tokens = self._inspect(example)
+        if self._vectors is None:
+            check_symbol_sites(sites, tokens, self._layout.dim, given)
 
     @property
     def parameter_shapes(self) -> Shapes:
@@ -215,7 +221,9 @@ class VectorizedProgram(ChunkedModel):
         with isolated(validate=validate):
             total = repeatable(lambda: self._score(self._bound, rows))
             if total.isnan().any():
-                raise nan_error(self._scored_sites(rows), total)
+                row = int(total.isnan().nonzero()[0])
+                codes = rows.tokens[row, : rows.lengths[row]].tolist()
+                raise nan_error(self._scored_sites(rows), [self._symbols[code] for code in codes])
             return total
 
     def impossible_sites(self, sequences: Sequences) -> list[str]:
@@ -226,7 +234,8 @@ class VectorizedProgram(ChunkedModel):
         to_blame = torch.all if self._enumerated else torch.any
         banned = {name: masked_log_prob(site).movedim(self._layout.dim, 0) == -torch.inf for name, site in sites}
         return [
-            ", ".join(name for name, where in banned.items() if to_blame(where[row])) for row in range(len(sequences))
+            first_and_others([name for name, where in banned.items() if to_blame(where[row])])
+            for row in range(len(sequences))
         ]
 
     def rounding(self, rows: Rows) -> dict[str, float]:
@@ -288,25 +297,29 @@ class VectorizedProgram(ChunkedModel):
                 return False
         return is_defined([_inside(trace, self._layout) for trace in traces], self._layout.dim)
 
-    def _inspect(self, example: Sequences) -> Layout:
+    def _inspect(self, example: Sequences) -> tuple[Layout, Sites, Tensor]:
+        """The layout of the program, and the sites of a run with random symbols ``[N, T]``, with these symbols."""
         longest = example.lengths.argsort(descending=True, stable=True)
         few = example[longest[torch.arange(3) % len(example)]]
         more = example[longest[torch.arange(5) % len(example)]]
         other = random_sequences(example)
-        arguments = self._arguments(self.rows_of(more))
         # Without validation, so that what is wrong with a site is said with its name when it is scored.
-        with called_with(self._program, arguments, self.alphabet_size), isolated(validate=False, seed=0):
-            try:
-                small, large = self._plain_trace(few), self._plain_trace(more)
-            except Exception as error:
-                self._blame_batch_size(example, error)
-                raise
-            random = self._plain_trace(other)
+        with isolated(validate=False, seed=0):
+            with self._called_with(more):
+                try:
+                    small, large = self._plain_trace(few), self._plain_trace(more)
+                except Exception as error:
+                    self._blame_batch_size(example, error)
+                    raise
+            with self._called_with(other):
+                random = self._plain_trace(other)
         self._learn(large)
         layout = find_layout(small, len(few), large, len(more))
-        if self._vectors is None:
-            check_symbol_sites(_inside(random, layout), other.tokens, layout.dim, self.alphabet_size)
-        return layout
+        return layout, _inside(random, layout), other.tokens
+
+    def _called_with(self, sequences: Sequences) -> AbstractContextManager[None]:
+        """Says of an error inside the program that it was called with the sequences."""
+        return called_with(self._program, self._arguments(self.rows_of(sequences)), self.alphabet_size)
 
     def _arguments(self, rows: Rows) -> dict[str, Any]:
         """What the program is called with."""
@@ -330,7 +343,7 @@ class VectorizedProgram(ChunkedModel):
         raise ValueError(
             f"the program runs on all {len(example)} sequences, but not on a few of them: a batch size seems to be "
             "hard-coded, expected pyro.plate(..., len(lengths)) without subsample_size, and shapes taken from the "
-            "arguments"
+            "arguments; pass what differs between sequences as covariates, Sequences.with_covariates(...)"
         ) from error
 
     def _trace(self, program: Callable[..., Any], rows: Rows) -> Trace:

@@ -29,7 +29,7 @@ def nan_at_a_site(sequences: Tensor, lengths: Tensor) -> None:
 
 
 MISTAKES: list[tuple[Callable[..., Any], str]] = [
-    (nan_at_a_site, "site 'root': found NaN in the log-probability of sequence"),
+    (nan_at_a_site, "site 'root': found NaN in the log-probability of the sequence [0, 0]; fix"),
 ]
 
 
@@ -90,7 +90,13 @@ def test_nan_is_blamed_on_its_sites_and_not_on_masked_ones() -> None:
         ("bad", scored(unscaled_log_prob=bad)),
         ("masked", scored(unscaled_log_prob=bad, mask=torch.tensor([True, False]))),
     ]
-    assert str(nan_error(sites, bad)).startswith(
-        "site 'bad': found NaN in the log-probability of sequence 1 of a batch"
+    assert str(nan_error(sites, "ab")).startswith(
+        "site 'bad': found NaN in the log-probability of the sequence ['a', 'b']; fix the parameters"
     )
-    assert str(nan_error(sites[:1], bad)).startswith("site unknown: found NaN")
+    assert str(nan_error(sites[:1], "ab")).startswith("site unknown: found NaN")
+
+
+def test_of_many_sites_with_nan_the_first_is_named() -> None:
+    sites = [(f"x_{t}", scored(unscaled_log_prob=torch.tensor([torch.nan]))) for t in range(71)]
+    assert str(nan_error(sites, "a")).startswith("site 'x_0' and 70 others: found NaN")
+    assert str(nan_error(sites[:2], "a")).startswith("site 'x_0', 'x_1': found NaN")

@@ -121,9 +121,16 @@ def test_missing_symbols(style: Callable[[int], Program], data: Sequences, known
 
 @pytest.mark.parametrize("style", [by_steps, by_logits_and_masks, by_columns, of_hidden_states])
 def test_too_many_symbols(style: Callable[[int], Program]) -> None:
-    found = "found a distribution of 2 symbols, but the alphabet of the data has 3; widen the program"
-    with pytest.raises(ValueError, match=found):
+    found = "found a distribution of 2 symbols, but the alphabet of the data has 3: perhaps it does not know 2 (5 "
+    with pytest.raises(ValueError, match=re.escape(found + "times, first in sequence 0); widen the program")):
         as_model(style(2), CODES)
+
+
+def test_an_unknown_symbol_is_shown_with_its_sequence() -> None:
+    data = ["ab", "", "ba", "aab\n", "bbb"]
+    message = r"has 3: perhaps it does not know '\\n' \(once, first in sequence 3\); .* line.strip\(\); widen"
+    with pytest.raises(ValueError, match=message):
+        as_model(by_steps(2), data)
 
 
 def test_loops() -> None:
@@ -174,7 +181,7 @@ def test_a_site_without_rows_that_count_says_nothing() -> None:
     tokens = torch.zeros(2, 3, dtype=torch.long)
     site = {"fn": dist.Categorical(simplex(5)).expand([2]), "value": torch.zeros(2), "is_observed": True}
     for mask in (torch.zeros(2, dtype=torch.bool), False):
-        check_symbol_sites([("x", {**site, "mask": mask})], tokens, -1, 3)
+        check_symbol_sites([("x", {**site, "mask": mask})], tokens, -1, CODES)
     with pytest.raises(ValueError, match="of 5 symbols, but the alphabet of the data has 3"):
-        check_symbol_sites([("x", {**site, "mask": None})], tokens, -1, 3)
-    check_symbol_sites([("x", {**site, "mask": None, "is_observed": False})], tokens, -1, 3)
+        check_symbol_sites([("x", {**site, "mask": None})], tokens, -1, CODES)
+    check_symbol_sites([("x", {**site, "mask": None, "is_observed": False})], tokens, -1, CODES)

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
+import numpy as np
 import pyro
 import pyro.distributions as dist
 import pytest
@@ -60,7 +62,7 @@ MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (missing_mask, "log-joint of a sequence changes with the padding after its end"),
     (ignores_lengths, "put them under poutine.mask(mask=t < lengths)"),
     (padding_is_no_symbol, "filled with -1 after the ends: a value that is no symbol"),
-    (unknown_symbols, "site 'x_0': found a distribution of 2 symbols, but the alphabet of the data has 3; widen"),
+    (unknown_symbols, "site 'x_0': found a distribution of 2 symbols, but the alphabet of the data has 3: perhaps"),
 ]
 
 
@@ -138,3 +140,109 @@ def test_a_site_with_nan_is_named() -> None:
 
     with pytest.raises(ValueError, match=r"^site 'noise': found NaN"):
         as_model(program, DATA)
+
+
+GROUPS = torch.arange(4000) % 2
+BIASED = torch.tensor([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]])
+
+
+def by_row(groups: Tensor) -> Callable[..., Any]:
+    """A program whose symbols depend on the group of the row."""
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)) as rows:
+            for t in range(sequences.shape[1]):
+                with poutine.mask(mask=t < lengths):
+                    pyro.sample(f"x_{t}", dist.Categorical(BIASED[groups[rows]]), obs=sequences[:, t])
+                    pyro.sample(f"stop_{t}", bernoulli(), obs=stops(lengths, t))
+
+    return program
+
+
+def with_factor(values: Callable[[int], Any]) -> Callable[..., Any]:
+    """A program with a factor that knows only how many rows there are."""
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            chain_steps(sequences, lengths)
+            pyro.factor("more", torch.as_tensor(values(len(lengths))))
+
+    return program
+
+
+MANY = Sequences.of([[0, 1, 2][: 1 + row % 3] for row in range(150)], SIZE)
+ROW = re.escape("depends on the row of the batch") + ".*" + re.escape("covariates: Sequences.with_covariates(...)")
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [GROUPS, GROUPS.sort().values[1900:], GROUPS.new_zeros(4000).index_fill_(0, torch.tensor([77]), 1)],
+    ids=["alternating", "sorted", "one row"],
+)
+def test_scores_by_row_are_refused(groups: Tensor) -> None:
+    with pytest.raises(ValueError, match=ROW):
+        as_model(by_row(groups), MANY)
+    as_model(by_row(groups.new_ones(4000)), MANY)
+
+
+def test_programs_that_are_models_already_are_checked_too() -> None:
+    with pytest.raises(ValueError, match=ROW):
+        as_model(VectorizedProgram(by_row(GROUPS), MANY), MANY)
+
+
+def test_groups_as_covariates_pass() -> None:
+    def program(sequences: Tensor, lengths: Tensor, covariates: Tensor) -> None:
+        by_row(covariates)(sequences, lengths)
+
+    as_model(program, MANY.with_covariates(torch.arange(len(MANY)) % 2))
+
+
+@pytest.mark.parametrize("size", [len(MANY), 30])
+def test_tables_by_row_that_are_too_short_are_named(size: int) -> None:
+    called = "[151, 3]" if size > 48 else "[48, 3]"  # a few sequences in many rows, or random symbols
+    message = re.escape(called) + ".*if by the row of the batch, pass what differs between sequences as covariates"
+    with pytest.raises(ValueError, match=rf"IndexError: .*{message}"):
+        as_model(by_row(GROUPS[:size]), MANY)
+
+
+def test_a_fixed_seed_makes_numbers_by_row() -> None:
+    with pytest.raises(ValueError, match=ROW):
+        as_model(with_factor(lambda size: np.random.default_rng(0).normal(size=size)), MANY)
+
+
+def changing(kind: str) -> Callable[[int], Any]:
+    generator = np.random.default_rng(0)
+    runs = iter(range(1000))
+    return {
+        "generator": lambda size: generator.normal(size=size),
+        "counter": lambda size: np.full(size, 0.1 * next(runs)),
+        "clock": lambda size: np.full(size, perf_counter() % 10),
+        "toggle": lambda size: np.full(size, 0.1 * (next(runs) % 2)),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["generator", "counter", "clock", "toggle"])
+def test_scores_that_are_not_repeatable_are_not_blamed_on_the_batch(kind: str) -> None:
+    message = "log-joint of a sequence is not repeatable: the same batch gave .*no random numbers, .*no clock"
+    with pytest.raises(ValueError, match=message):
+        as_model(with_factor(changing(kind)), MANY)
+
+
+def test_scores_that_change_late_are_not_blamed_on_the_padding() -> None:
+    runs = iter(range(1000))
+    # Three runs find the layout, one is the first score, one is that of many rows, and the next has more padding.
+    program = with_factor(lambda size: np.full(size, 0.1 * max(0, next(runs) - 4)))
+    with pytest.raises(ValueError, match="log-joint of a sequence is not repeatable"):
+        as_model(program, MANY)
+
+
+def test_programs_may_need_all_columns() -> None:
+    """Three steps that are written out, in a program for sequences of up to three symbols."""
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(3):
+                with poutine.mask(mask=t < lengths):
+                    pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
+
+    as_model(program, MANY)
