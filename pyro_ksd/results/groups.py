@@ -21,6 +21,7 @@ from pyro_ksd.fit_tests.localization import Localization, TopFeatures
 from pyro_ksd.fit_tests.misfit_extent import Extent, Tolerated
 from pyro_ksd.fit_tests.predictive import PosteriorPredictive
 from pyro_ksd.kernels.length import LengthKernel
+from pyro_ksd.results.checksums import with_checksums
 from pyro_ksd.results.containers import provenance, schema_stamp
 from pyro_ksd.results.labels import feature_labels, operation, spelled
 from pyro_ksd.sequences.argument_checks import check_sequences
@@ -251,7 +252,7 @@ def common_groups(
 def stamped(groups: Mapping[str, xr.Dataset]) -> xr.DataTree:
     """The groups as a DataTree, with attributes that say by which schema, when and by what they were made."""
     made = {name: group.assign_attrs(provenance()) for name, group in groups.items()}
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=schema_stamp()), **made})
+    return with_checksums(xr.DataTree.from_dict({"/": xr.Dataset(attrs=schema_stamp()), **made}))
 
 
 def _check_places(views: Sequence[View], localizations: Sequence[Localization]) -> None:
