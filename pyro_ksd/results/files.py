@@ -19,9 +19,9 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"  # netCDF files with groups are HDF5 files
 def load(path: str | os.PathLike[str]) -> xr.DataTree:
     """Reads a result from a file, and checks that it is one, whole and unchanged.
 
-    Neither torch nor Pyro is needed. The file is closed afterwards: all of it is in memory, and may be saved to the same
-    path again. Arrays in netCDF files have checksums, so that damaged values are refused. Of arrays in older files, and
-    of single numbers, only values that contradict the schema are.
+    Neither torch nor Pyro is needed. The file is closed afterwards: all of it is in memory, and may be saved to the
+    same path again. Arrays in netCDF files have checksums, so that damaged values are refused. Of arrays in older
+    files, and of single numbers, only values that contradict the schema are.
 
     :param path: a netCDF file that ``result.to_netcdf(path)`` has written, or a folder by ``result.to_zarr(path)``; the
         result of :func:`~pyro_ksd.ksd_check`, :func:`~pyro_ksd.ksd_compare`, :func:`~pyro_ksd.mmd_check` or

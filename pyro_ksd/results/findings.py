@@ -19,14 +19,15 @@ _MOST_NAMED = 3  # features that a sentence can bear
 _DIGITS = (2, 3, 4)  # of a factor: as few as tell it from the ends of its interval
 _SURE = 3.0  # standard errors of a difference of lengths before its direction is told
 _SURE_OF_PARITY = 4.0  # the same for the share of even lengths, which often differs by nothing but chance
+_MIRRORED = "symbols that equal their mirror image (first with last, second with last but one)"
 _SCALAR = {
     "surprise": (
         "the data are more probable than the model's own sequences",
         "the data are less probable than the model's own sequences",
     ),
     "mirror": (
-        "too few symbols equal their mirror image under the model",
-        "too many symbols equal their mirror image under the model",
+        f"{_MIRRORED} are too rare under the model",
+        f"{_MIRRORED} are too frequent under the model",
     ),
     "repeats": (
         "long runs of one symbol are too rare under the model",
@@ -189,11 +190,12 @@ def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
         word = "variable" if agreed["spread of the length"] > 0 else "regular"
         numbers = " (standard deviation {:.3g}, in the data {:.3g})".format(*deviations) if is_sampled else ""
         found.append(f"too {word} under the model{numbers}")
+    clauses = [f"lengths are {listed(found)}"] if found else []
     if "even length" in agreed:
-        word = "often" if agreed["even length"] > 0 else "seldom"
+        word = "frequent" if agreed["even length"] > 0 else "rare"
         numbers = f" ({100 * model.even:.0f} %, in the data {100 * data.even:.0f} %)" if is_sampled else ""
-        found.append(f"even too {word} under the model{numbers}")
-    return f"lengths are {listed(found)}" if found else "the model gets the length distribution wrong"
+        clauses.append(f"even lengths are too {word} under the model{numbers}")
+    return listed(clauses) if clauses else "the model gets the length distribution wrong"
 
 
 @dataclass(frozen=True)
