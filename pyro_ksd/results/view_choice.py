@@ -24,6 +24,11 @@ def views_with_features(check: Any) -> list[str]:
     return [name for name in view_names(check) if name in owners]
 
 
+def num_features(check: Any, name: str) -> int:
+    """How many features a view has."""
+    return int((dataset(check, "ksd_ngram")["view_name"].values == name).sum())
+
+
 def feature_kind(one: Any) -> str:
     """What the features of a view stand for, if they have names; other tests than this package's own know of none.
 
