@@ -71,7 +71,7 @@ def plot_ppc(
         one_ax.set_xlabel("KSD² of the data\n(realized)")
         if place % columns == 0:
             one_ax.set_ylabel("KSD² of data drawn from\nthe model (replicated)")
-    axes[0].legend(loc="upper left", fontsize="small", frameon=False, borderaxespad=0, handletextpad=0)
+    axes[0].legend(loc="best", fontsize="small", frameon=False, borderaxespad=0, handletextpad=0)
     return axes
 
 
