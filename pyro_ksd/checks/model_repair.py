@@ -102,8 +102,8 @@ def repair(
     only a side effect of another fault gets none. Factors below 1 are for what the model has too often. Of data with
     more than two million edits, some sequences are used, chosen at random.
 
-    Whether the repaired model fits, :func:`~pyro_ksd.ksd_check` tells: it takes ``result.model``. On the same data it is
-    too kind to the model, whose factors were estimated from them: keep some data for it, see :func:`~pyro_ksd.split`.
+    Whether the repaired model fits, a check tells: ``ksd_check(result.model, new_data)``. On the same data it is too
+    kind to the model, whose factors were estimated from them: keep some data for it, see :func:`~pyro_ksd.split`.
 
     :param model: what :func:`~pyro_ksd.ksd_check` takes. All data must be possible under it.
     :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.

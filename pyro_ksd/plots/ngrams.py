@@ -44,10 +44,10 @@ def plot_ngrams(
     figsize: tuple[float, float] | None = None,
     backend_kwargs: Mapping[str, Any] | None = None,
 ) -> Axes:
-    """Draws the n-grams (or other features) of a view that speak most clearly against the model.
+    """Draws the n-grams (or other features) of a view that are most clearly wrong under the model.
 
     A bar is the z-score of an n-gram: to the right if it is too frequent under the model, to the left if too rare. It
-    is filled if its p-value, which allows for having looked at all n-grams of the view, is at most the level.
+    is filled if its p-value, which is corrected for the number of n-grams of the view, is at most the level.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param view: the name of a view with features. Left out, the worst one that has more than one, other than

@@ -42,7 +42,7 @@ def plot_sequences(
     """Draws the sequences with the largest contributions to a view's statistic, and which positions it comes from.
 
     A row is a sequence, named by its index in the data and its contribution: in percent of the statistic if the view
-    speaks against the model, as it is if not, since contributions then cancel. A cell is a position, with its symbol;
+    rejects the model, as it is if not, since contributions then cancel. A cell is a position, with its symbol;
     the narrow last cell of a row is the gap at the end of the sequence. The cells add up to the contribution.
 
     Where the view found nothing, the colors are pale: some sequence always has the largest part.

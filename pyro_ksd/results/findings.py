@@ -34,8 +34,8 @@ _SCALAR = {
         "long runs of one symbol are too frequent under the model",
     ),
     "composition": (
-        "sequences that keep to few symbols are too rare under the model",
-        "sequences that keep to few symbols are too frequent under the model",
+        "sequences of few different symbols are too rare under the model",
+        "sequences of few different symbols are too frequent under the model",
     ),
 }
 """Words for views with one feature: if it is too small and if it is too large under the model."""

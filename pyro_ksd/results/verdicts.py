@@ -26,7 +26,7 @@ def verdict(check: Any) -> str:
 
     In names of n-grams ``^`` is the start of a sequence, ``$`` its end and ``_`` any symbol. ``weight × 3`` says that
     every occurrence must be three times as probable for the model to agree with the data, with a 95 % interval. Of
-    several views of n-grams that reject, the worst one speaks: what is wrong with pairs makes single symbols and
+    several views of n-grams that reject, the worst one is reported: what is wrong with pairs makes single symbols and
     triples wrong, too, and also what stands at a distance.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
@@ -163,8 +163,8 @@ def _impossible(check: Any) -> str:
 def reason_views(check: Any) -> list[str]:
     """The views whose findings are the reasons of the verdict.
 
-    Of views of n-grams only the worst that can name some speaks, and then no view of how sequences are arranged; of
-    these, too, only the worst. Views that cannot say what is wrong are silent if others can. The probability of the
+    Of views of n-grams only the worst that can name some is reported, and then no view of how sequences are arranged;
+    of these, too, only the worst. Views that cannot say what is wrong are silent if others can. The probability of the
     sequences is a reason if no other view can say what is wrong.
     """
     ksd = dataset(check, "ksd")

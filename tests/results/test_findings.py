@@ -180,8 +180,8 @@ SCALARS = {
         "long runs of one symbol are too frequent under the model",
     ),
     "composition": (
-        "sequences that keep to few symbols are too rare under the model",
-        "sequences that keep to few symbols are too frequent under the model",
+        "sequences of few different symbols are too rare under the model",
+        "sequences of few different symbols are too frequent under the model",
     ),
     "rests": ("'rests' is too small under the model", "'rests' is too large under the model"),
 }

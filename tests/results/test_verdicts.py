@@ -31,7 +31,7 @@ FEATURES = {
         "model",
     ),
     "repeats": ("runs of 4 equal symbols", "long runs of one symbol are too rare under the model"),
-    "composition": ("unevenness", "sequences that keep to few symbols are too rare under the model"),
+    "composition": ("unevenness", "sequences of few different symbols are too rare under the model"),
     "end": ("a$", "'a$' is too rare as the last symbol under the model"),
     "ends": ("^a...b$", "'^a...b$' is too rare as the first and the last symbol under the model"),
     "rests": ("rests", "'rests' is too small under the model"),
