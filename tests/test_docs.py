@@ -25,7 +25,7 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.filterwarnings("ignore:the latents 'z' are integrated out")
-@pytest.mark.filterwarnings("ignore:the view.s. .* compare runs of symbols")  # of data as few as a page can show
+@pytest.mark.filterwarnings("ignore:the view.s. .* cannot be used with")  # of data as few as a page can show
 @pytest.mark.parametrize(
     "page",
     ["index.md", "quickstart.md", "models.md", "which_check.md", "power.md", "large_data.md", "reproducible.md"],

@@ -18,7 +18,7 @@ from pyro_ksd.sequences.container import Sequences
 
 _MOST_SCORED = 300_000  # edits of all sequences; a program scores about 20,000 of them in a second
 _MOST_COMPARED = 10_000_000  # for models that compare a sequence with its edits by formulas of their own
-_FEW = 64  # replacements of a symbol, and symbols that come and go
+_FEW = 64  # replacements of a symbol, and symbols that are inserted or deleted
 _DRAWN = 500  # sequences from which the most probable symbols are found
 
 
@@ -42,7 +42,7 @@ def affordable(
         fewer = sparse_zs(codes, _FEW)
         if int(edit_bounds(zs(locations=1), sequences).sum()) <= most:
             fewer = _AllAtTheEnd((fewer,))
-        said = f"{said}, and only the {len(codes)} symbols that are most probable under the model come and go"
+        said = f"{said}, and only the {len(codes)} most probable symbols under the model are inserted or deleted"
     fewer = BeforeEnd(fewer) if isinstance(around, BeforeEnd) else fewer
     warn_user(
         f"{size} symbols make {total:,} edits of the {len(sequences)} sequences, which would take long: {said}, about "

@@ -114,8 +114,8 @@ def ksd_check(
         weight of all views: take more for a smaller level.
     :param level: the p-value up to which the verdict is that the model does not fit.
     :param tolerance: how much misfit is too little to matter, such as ``0.01``: then the check also says whether more
-        than this share of the sequences cannot be the model's, or whether the data are demonstrably close to it, and
-        which n-grams are off by more than a factor of 1.25; see *How large is it?* in the method page.
+        than this share of the sequences do not come from the model, or whether the data are demonstrably close to it,
+        and which n-grams are off by more than a factor of 1.25; see *How large is it?* in the method page.
     :param attribution: whether to keep the share of every position of every sequence. Left out, those of the 1,000
         sequences of each view with the largest shares.
     :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
@@ -136,7 +136,8 @@ def ksd_check(
     >>> print(verdict(check))  # too regular for a coin
     the model does not fit (p = 0.002): 'HTH' (weight × 19, 12 to 35) and 'THT' (weight × 12, 7.4 to 18) are too rare
     under the model and 'TTH', 'HTT', 'THH', ... are too frequent under the model; lengths are too variable under the
-    model (standard deviation 4.47, in the data 2.14); at least 25 % of the sequences are not the model's
+    model (standard deviation 4.47, in the data 2.14); at least 25 % of the sequences do not come from the model
+    (a lower bound)
     """
     num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
     check_flag("attribution", attribution)

@@ -192,8 +192,13 @@ def _check_models(models: Mapping[str, Any]) -> None:
             f"models: expected them by name, such as {{'order 1': first, 'order 2': second}}, found "
             f"{type(models).__name__}"
         )
-    if len(models) < 2 or not all(isinstance(name, str) and name for name in models):
-        raise ValueError(f"models: expected at least 2 models with words for names, found {list(models)}")
+    if not all(isinstance(name, str) and name for name in models):
+        raise ValueError(f"models: expected names that are strings and not empty, found {list(models)}; rename them")
+    if len(models) < 2:
+        raise ValueError(
+            f"models: expected at least 2 models to compare, found {list(models) or 'none'}; add another one, or check "
+            "one model with ksd_check"
+        )
 
 
 def _check_views(views: Sequence[View]) -> None:

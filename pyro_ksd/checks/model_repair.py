@@ -61,7 +61,8 @@ class Repair:
     """Factors that make a model fit, and the model with them.
 
     :ivar factors: one for each fault, the most visible one first; none if the model fits.
-    :ivar model: the tilted model, to be checked again; the model itself if there are no factors.
+    :ivar model: the model with the factors, the model itself if there are none. Nothing says yet that it fits: check it
+        again, ``ksd_check(result.model, new_data)``.
     :ivar largest_score: the largest absolute score that is left among all that could have got a factor.
     :ivar threshold: up to which such a score is chance.
     """
@@ -78,7 +79,8 @@ class Repair:
 
     def __str__(self) -> str:
         listed = "; ".join(map(str, self.factors)) or "no factors"
-        return listed if self.is_enough else f"{listed}; these are not enough"
+        left = "nothing else of this kind stands out" if self.is_enough else "these are not enough"
+        return f"{listed}; {left}; check the result with ksd_check(result.model, new_data)"
 
 
 def repair(
@@ -100,8 +102,8 @@ def repair(
     only a side effect of another fault gets none. Factors below 1 are for what the model has too often. Of data with
     more than two million edits, some sequences are used, chosen at random.
 
-    A check of the tilted model on the same data is too kind to it, as its factors were estimated from them: keep some
-    data for the check, see :func:`~pyro_ksd.split`.
+    Whether the repaired model fits, a check tells: ``ksd_check(result.model, new_data)``. On the same data it is too
+    kind to the model, whose factors were estimated from them: keep some data for it, see :func:`~pyro_ksd.split`.
 
     :param model: what :func:`~pyro_ksd.ksd_check` takes. All data must be possible under it.
     :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
@@ -121,7 +123,8 @@ def repair(
     >>> sticky = MarkovSequence.from_transitions(coin, torch.tensor([[0.8, 0.2], [0.5, 0.5]]), stop=0.1)
     >>> data = sticky.draw(400, torch.Generator().manual_seed(0)).over("HT")
     >>> print(repair(fair, data, views="content-2"))  # the true factors are 0.2 / 0.5 and 0.8 / 0.5
-    HT × 0.38 (0.33 to 0.45); HH × 1.63 (1.56 to 1.70)
+    HT × 0.38 (0.33 to 0.45); HH × 1.63 (1.56 to 1.70); nothing else of this kind stands out; check the result with
+    ksd_check(result.model, new_data)
     """
     check_level(level)
     sequences = as_sequences(data, adapted(model))

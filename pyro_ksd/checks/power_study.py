@@ -27,6 +27,7 @@ from pyro_ksd.checks.views_argument import is_read_off_data
 from pyro_ksd.common.option_checks import check_function, check_number, found
 from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.random_numbers import Seed, drawn_seed, seeded_generator
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.combination import harmonic_p
@@ -36,6 +37,7 @@ from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import find_impossible
 from pyro_ksd.models.programs.call_conventions import generates, is_loop
+from pyro_ksd.results.p_values import draws_needed
 from pyro_ksd.results.power_table import PowerTable, tabulated
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
@@ -83,7 +85,8 @@ def power(
     :param neighborhood: as for ``ksd_check``.
     :param balancing: as for ``ksd_check``.
     :param bootstrap: as for ``ksd_check``.
-    :param num_bootstrap: the number of null draws of each check.
+    :param num_bootstrap: the number of null draws of each check, the same as for the check that is planned. A warning
+        says if it is too small for a fault that only one view sees.
     :param level: the p-value up to which a check rejects.
     :param runs: the number of simulated checks for each ``n``.
     :param seed: of all random numbers; the same seed gives the same result. An integer, or a ``torch.Generator``, from
@@ -121,6 +124,8 @@ def power(
     for size in sizes:
         first = source(size, generator)
         setup = model_and_views(drawn, first, views, neighborhood, balancing)
+        if not meaning:
+            _warn_of_few_draws(num_bootstrap, [view.weight for view in setup.views], level)
         meaning |= {view.name: view.kernel.meaning for view in setup.views}
         asked: Bootstrap = "wild" if bootstrap == "auto" and is_read_off_data(first) else bootstrap
         checks = _Checks(setup.model, setup.views, asked, num_bootstrap, level, generator, progress)
@@ -135,6 +140,17 @@ def power(
     table = tabulated(by_view, runs, {name: meaning[name] for name in names}, kinds, level)
     table.attrs["seed"] = seed
     return table
+
+
+def _warn_of_few_draws(num_bootstrap: int, weights: Sequence[float], level: float) -> None:
+    """Warns if checks with so few null draws cannot find a fault that only one view sees, however large it is."""
+    needed = draws_needed(weights, level)
+    if num_bootstrap < needed:
+        warn_user(
+            f"num_bootstrap: {num_bootstrap} null draws are too few for a fault that only one view sees: the p-value "
+            f"of all views together may stay above the level {level:g}, so that the power is low; take "
+            f"num_bootstrap={needed} or more, as for the check itself"
+        )
 
 
 @dataclass(frozen=True, eq=False)

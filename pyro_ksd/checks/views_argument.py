@@ -178,8 +178,9 @@ def _leave_out_rare(views: dict[str, View], sequences: Sequences) -> None:
     for name in rare:
         del views[name]
     warn_user(
-        f"left out {' and '.join(rare)}: with few edits of a large alphabet these views need runs of symbols that "
-        f"occur in several sequences, and fewer than {_RECURRING:.0%} of those of the data do; pass views= for them"
+        f"left out {' and '.join(rare)}: with few edits of a large alphabet these views need n-grams that occur in "
+        f"more than one sequence, and fewer than {100 * _RECURRING:.0f} % of those in the data do; pass views= to use "
+        "them"
     )
 
 

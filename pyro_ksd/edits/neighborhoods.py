@@ -126,7 +126,7 @@ class InsertionsDeletions(Neighborhood):
 
     :param locations: an inserted symbol becomes, and a deleted symbol was, among the last ``locations`` symbols;
         ``None`` for anywhere.
-    :param insertable: the symbols (of the data's alphabet) that may come and go; ``None`` for all.
+    :param insertable: the symbols (of the data's alphabet) that may be inserted or deleted; ``None`` for all.
 
     >>> data = Sequences.of(["aa"], alphabet="ab")
     >>> ["".join(x) for x in InsertionsDeletions().edits(data).apply(data).to_lists()]
@@ -154,7 +154,7 @@ class InsertionsDeletions(Neighborhood):
         return Edits((self._insertions(sequences, allowed), self._deletions(sequences, allowed)), len(sequences))
 
     def _codes(self, sequences: Sequences) -> list[int]:
-        """The codes of the symbols that may come and go."""
+        """The codes of the symbols that may be inserted or deleted."""
         try:
             return sequences.encode(self.insertable or ())
         except ValueError as error:
@@ -417,7 +417,7 @@ def zs(
 
     :param locations: how many locations from the end are edited; ``None`` for all.
     :param symbols: which symbols may replace which, see :class:`Substitutions`.
-    :param insertable: which symbols may come and go, see :class:`InsertionsDeletions`.
+    :param insertable: which symbols may be inserted or deleted, see :class:`InsertionsDeletions`.
 
     >>> data = Sequences.of(["ab"])
     >>> ["".join(x) for x in zs(locations=1).edits(data).apply(data).to_lists()]
@@ -443,7 +443,7 @@ def check_locations(locations: int | None) -> None:
 
 
 def _as_symbols(symbols: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Symbols that may come and go."""
+    """Symbols that may be inserted or deleted."""
     if not isinstance(symbols, Iterable):
         raise ValueError(f"insertable: expected None or a list of symbols, found {found(symbols)}")
     listed = tuple(symbols)

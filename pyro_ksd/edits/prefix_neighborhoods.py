@@ -164,8 +164,8 @@ class PrefixInsertionsDeletions(_PrefixNeighborhood):
 def sparse_zs(codes: Tensor, replacements: int, seed: Seed = 0) -> Neighborhood:
     """A few substitutions, insertions and deletions, for large alphabets.
 
-    :param codes: long ``[K]``, the codes of the symbols that may come and go. To choose them by the data that are
-        checked would make a true model look wrong.
+    :param codes: long ``[K]``, the codes of the symbols that may be inserted or deleted. To choose them by the data
+        that are checked would make a true model look wrong.
     :param replacements: about how many symbols may replace each symbol, see
         :class:`~pyro_ksd.edits.RandomReplacements`.
     :param seed: of the choice of replacements.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""The share of sequences that are not the model's: a lower confidence bound, and a test with a tolerance.
+r"""The share of sequences that do not come from the model: a lower confidence bound, and a test with a tolerance.
 
 Let the data come from :math:`(1 - \varepsilon)\, p + \varepsilon\, q`, with any :math:`q`. Without the sequences of
 :math:`q` they are a sample of the model, in which no feature's score exceeds the critical value :math:`c` of the null
@@ -29,7 +29,7 @@ from pyro_ksd.fit_tests.statistics import p_value
 
 @dataclass(frozen=True, eq=False)
 class ForeignShare:
-    """Lower confidence bounds of the share of sequences that are not the model's.
+    """Lower confidence bounds of the share of sequences that do not come from the model.
 
     :ivar share: double ``[V]``, the bound that each view gives by itself; NaN for a view without reported features.
     :ivar share_overall: the bound that all views give together.
@@ -40,7 +40,7 @@ class ForeignShare:
 
 
 def foreign_share(pushes: Sequence[Pushes | None], extreme: Tensor, level: float = 0.05) -> ForeignShare:
-    r"""Lower confidence bounds of the share :math:`\varepsilon` of sequences that are not the model's.
+    r"""Lower confidence bounds of the share :math:`\varepsilon` of sequences that do not come from the model.
 
     With :math:`m_u` the fewest sequences whose removal brings the score of the feature :math:`u` down to :math:`c`,
 
@@ -59,7 +59,7 @@ def foreign_share(pushes: Sequence[Pushes | None], extreme: Tensor, level: float
     >>> from pyro_ksd.kernels.stein_matrices import FeatureMatrix
     >>> from pyro_ksd.stein.sums import SteinSums
     >>> psi = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)).double()
-    >>> psi[:100, 1] += 6.0  # 10 % are not the model's
+    >>> psi[:100, 1] += 6.0  # 10 % do not come from the model
     >>> extreme = torch.linspace(0.0, 3.0, 999).double()[:, None]
     >>> features = FeatureMatrix(psi)
     >>> pushes = Pushes.none(SteinSums.of(features)).plus(features)
@@ -86,7 +86,7 @@ def foreign_share(pushes: Sequence[Pushes | None], extreme: Tensor, level: float
 
 
 def tolerance_p_value(pushes: Sequence[Pushes | None], extreme: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
-    r"""p-values of the hypothesis that at most the share ``tolerance`` of the sequences is not the model's.
+    r"""p-values of the hypothesis that at most the share ``tolerance`` of the sequences does not come from the model.
 
     The largest score after the removal of :math:`\lceil n \varepsilon_0 \rceil` sequences is compared with the largest
     scores in the null draws. For a tolerance above 0, the p-value is at most ``level`` if and only if the bound of
@@ -100,7 +100,7 @@ def tolerance_p_value(pushes: Sequence[Pushes | None], extreme: Tensor, toleranc
     >>> from pyro_ksd.kernels.stein_matrices import FeatureMatrix
     >>> from pyro_ksd.stein.sums import SteinSums
     >>> psi = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)).double()
-    >>> psi[:100, 1] += 6.0  # 10 % are not the model's
+    >>> psi[:100, 1] += 6.0  # 10 % do not come from the model
     >>> extreme = torch.linspace(0.0, 3.0, 999).double()[:, None]
     >>> features = FeatureMatrix(psi)
     >>> pushes = Pushes.none(SteinSums.of(features)).plus(features)

@@ -63,8 +63,8 @@ def recurring_views(views: Sequence[View], sequences: Sequences) -> list[int]:
     ]
     if rare:
         message = (
-            f"the view(s) {', '.join(rare)} compare runs of symbols of which fewer than {_RECURRING:.0%} occur in "
-            "several sequences, too few for the wild bootstrap"
+            f"the view(s) {', '.join(rare)} cannot be used with the wild bootstrap: fewer than {100 * _RECURRING:.0f} "
+            "% of their n-grams occur in more than one sequence"
         )
         if len(rare) == len(views):
             raise ValueError(f"{message}; choose other views, or bootstrap='parametric' if the model can be sampled")

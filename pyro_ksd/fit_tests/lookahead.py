@@ -2,7 +2,7 @@
 r"""A variance that knows what could be lost: the part of sequences that the data lack by chance.
 
 Random signs know the spread of the Stein features of the data. Where many sequences add a little to their sum and few
-would take away much, those few may be missing from the data, and then the signs believe in a spread that is far too
+would take away much, those few may be missing from the data, and then the signs give a spread that is far too
 small. But a sequence that is missing is an edit of one that is there. By detailed balance, under a true model,
 
 .. math::

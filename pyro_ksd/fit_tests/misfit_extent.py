@@ -28,7 +28,8 @@ class Tolerated:
     """Whether the misfit is larger than is tolerated.
 
     :ivar tolerance: the share of foreign sequences, and the relative discrepancy, that is tolerated.
-    :ivar p_value: double ``[V]``, of the hypothesis that at most this share of the sequences is not the model's.
+    :ivar p_value: double ``[V]``, of the hypothesis that at most this share of the sequences does not come from the
+        model.
     :ivar p_value_overall: the same from all views together.
     :ivar closeness: the relative discrepancy of each view, with an upper confidence bound.
     :ivar factors: whether n-grams are off by more than a factor, for each view that counts n-grams.
@@ -46,7 +47,7 @@ class Extent:
     """How large the misfit is.
 
     :ivar sizes: of the features of each view.
-    :ivar foreign: lower bounds of the share of sequences that are not the model's.
+    :ivar foreign: lower bounds of the share of sequences that do not come from the model.
     :ivar tolerated: ``None`` if no tolerance was asked for.
     :ivar drawn: draws from the model, to show beside the data; ``None`` if it was not sampled.
     """

@@ -5,7 +5,7 @@ For a draw :math:`\theta` of the posterior, :math:`T(y, \theta)` is the U-statis
 model with the parameters :math:`\theta`, and :math:`T(y^{rep}, \theta)` that of data which this model draws. The
 posterior predictive p-value is :math:`P(T(y^{rep}, \theta) \ge T(y, \theta) \mid y)` (Gelman, Meng and Stern, 1996). As
 the data have been used to find the posterior, it is not uniform under a true model but closer to 1/2: a small value
-speaks against the model, a middling one does not say much for it.
+is evidence against the model; one near a half is weak evidence of a good fit.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ _GRID = 12  # lengths between the longest sequence and that
 _STEPS = 40  # symbols after the longest sequence, one at a time
 
 
-NO_LENGTH_DISTRIBUTION = """the model gives no probability to lengths (all sequences of a length together never \
-count less than the shorter ones), so it can be checked only given the lengths, with substitutions. To have the \
-lengths checked too, add a stop at each step,
+NO_LENGTH_DISTRIBUTION = """the model gives no probability to lengths (the total weight of all sequences of a \
+length does not decrease with the length), so it can be checked only given the lengths, with substitutions. To have \
+the lengths checked too, add a stop at each step,
     pyro.sample(f"stop_{t}", dist.Bernoulli(p), obs=(lengths == t + 1).float())   # inside the mask
 or a distribution of the length,
     pyro.sample("length", dist.Poisson(rate), obs=lengths.float())                # inside the plate

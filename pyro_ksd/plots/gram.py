@@ -67,7 +67,7 @@ def plot_gram(
         indices = [str(index) for index in ksd["sequence"].values[order]]
         ax.set_xticks(rows, indices, rotation=90 if len(gram) > 10 else 0)
         ax.set_yticks(rows, indices)
-        words = "sequence (largest contribution first)"
+        words = "index of the sequence, from 0 (largest contribution first)"
     else:
         words = "rank of the sequence by its contribution"
     ax.set_xlabel(words)

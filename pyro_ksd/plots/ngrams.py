@@ -26,7 +26,7 @@ from pyro_ksd.results.containers import alphabet_of, dataset
 from pyro_ksd.results.labels import are_letters, spelled, spelled_symbols
 from pyro_ksd.results.p_values import p_text
 from pyro_ksd.results.verdicts import worst_view
-from pyro_ksd.results.view_choice import feature_kind, known_view, views_with_features
+from pyro_ksd.results.view_choice import feature_kind, known_view, num_features, views_with_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,10 +44,10 @@ def plot_ngrams(
     figsize: tuple[float, float] | None = None,
     backend_kwargs: Mapping[str, Any] | None = None,
 ) -> Axes:
-    """Draws the n-grams (or other features) of a view that speak most clearly against the model.
+    """Draws the n-grams (or other features) of a view that are most clearly wrong under the model.
 
     A bar is the z-score of an n-gram: to the right if it is too frequent under the model, to the left if too rare. It
-    is filled if its p-value, which allows for having looked at all n-grams of the view, is at most the level.
+    is filled if its p-value, which is corrected for the number of n-grams of the view, is at most the level.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param view: the name of a view with features. Left out, the worst one that has more than one, other than
@@ -100,9 +100,8 @@ def plot_ngrams(
 def view_of_ngrams(check: Any) -> str | None:
     """The view whose features tell most; the length, or one with a single feature, only if there is no other."""
     names = views_with_features(check)
-    owners = dataset(check, "ksd_ngram")["view_name"].values.astype(str).tolist()
     ksd = dataset(check, "ksd")
-    telling = [name for name in names if owners.count(name) > 1 and feature_kind(ksd.sel(view=name)) != "length"]
+    telling = [name for name in names if num_features(check, name) > 1 and feature_kind(ksd.sel(view=name)) != "length"]
     return worst_view(check, telling or names) if names else None
 
 

@@ -17,8 +17,8 @@ from pyro_ksd.plots.sequences import plot_sequences
 from pyro_ksd.plots.style import MIN_ROWS, new_figure
 from pyro_ksd.plots.views import plot_views
 from pyro_ksd.results.containers import dataset, has_group
-from pyro_ksd.results.verdicts import verdict, worst_view
-from pyro_ksd.results.view_choice import feature_kind, p_value_of_views, speaking_views, view_names
+from pyro_ksd.results.verdicts import reason_views, verdict, worst_view
+from pyro_ksd.results.view_choice import feature_kind, num_features, view_names
 
 
 def plot_check(
@@ -30,9 +30,10 @@ def plot_check(
 ) -> npt.NDArray[np.object_]:
     """Draws a check on one page, under its verdict.
 
-    All p-values, the worst view against its null draws, n-grams, and the sequences of the worst view. The n-grams are
-    those of the worst view that has some; they are left out where none has, or where the model does not fit but they
-    are not what is wrong with it. If the lengths are, these are drawn in their place.
+    All p-values, and one view in detail: its statistic against the null draws, its n-grams or other features, and the
+    sequences that contribute most to it. The view is the worst one that the verdict names, of several one with n-grams.
+    If the model may fit, it is the worst one with n-grams. For the lengths, their distribution is drawn in place of
+    features, and nothing for views with a single feature or none.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param num: how many n-grams and sequences to show.
@@ -51,7 +52,7 @@ def plot_check(
     check_number("num", num, least=1)
     names = view_names(check)
     ksd = dataset(check, "ksd", "contribution", "attribution")
-    worst = worst_view(check, names)
+    chosen = _view_in_detail(check)
     left = [0.9 + 0.32 * (len(names) + 1), 1.6]
     shown = max(MIN_ROWS, min(num, ksd.sizes["shown"]))
     heights = [max(sum(left), 1.1 + 0.3 * num), 1.5 + 0.3 * shown]
@@ -59,40 +60,27 @@ def plot_check(
     sentence = verdict(check)
     figure.suptitle(f"{sentence[0].upper()}{sentence[1:]}", wrap=True)
     rows = figure.add_gridspec(2, 1, height_ratios=heights)
-    has_ngrams = _has_ngrams_to_show(check)
-    has_lengths = not has_ngrams and _are_lengths_wrong(check)
+    has_lengths = _kind(check, chosen) == "length" and has_group(check, "ksd_length")
+    has_ngrams = not has_lengths and num_features(check, chosen) > 1
     columns = 2 if has_ngrams or has_lengths else 1
     grid = rows[0].subgridspec(2, columns, height_ratios=left)  # its own grid: the color bar has no place beside it
     axes = [plot_views(check, ax=figure.add_subplot(grid[0, 0]))]
-    axes.extend(plot_null(check, view=worst, ax=figure.add_subplot(grid[1, 0])))
+    axes.extend(plot_null(check, view=chosen, ax=figure.add_subplot(grid[1, 0])))
     if has_ngrams:
-        axes.append(plot_ngrams(check, num=num, ax=figure.add_subplot(grid[:, 1])))
+        axes.append(plot_ngrams(check, view=chosen, num=num, ax=figure.add_subplot(grid[:, 1])))
     if has_lengths:
         axes.append(plot_lengths(check, ax=figure.add_subplot(grid[:, 1])))
-    axes.append(plot_sequences(check, view=worst, num=num, ax=figure.add_subplot(rows[1])))
+    axes.append(plot_sequences(check, view=chosen, num=num, ax=figure.add_subplot(rows[1])))
     return np.array(axes, dtype=object)
 
 
-def _has_ngrams_to_show(check: Any) -> bool:
-    """Whether n-grams are wrong, or nothing is."""
+def _view_in_detail(check: Any) -> str:
+    """A view that the verdict names, with n-grams if there is one; any view if the verdict names none."""
+    reasons = reason_views(check)
     name = view_of_ngrams(check)
-    speaking = speaking_views(check)
-    if name is None or (_kind(check, name) == "length" and has_group(check, "ksd_length")):
-        return False
-    return name in speaking or not _is_rejected(check)
-
-
-def _are_lengths_wrong(check: Any) -> bool:
-    """Whether lengths are wrong, and known; or the check looked at nothing else."""
-    if not has_group(check, "ksd_length"):
-        return False
-    shown = speaking_views(check) or view_names(check)
-    return any(_kind(check, name) == "length" for name in shown)
-
-
-def _is_rejected(check: Any) -> bool:
-    ksd = dataset(check, "ksd")
-    return p_value_of_views(ksd) <= float(ksd.attrs["level"])
+    if name is not None and (name in reasons or not reasons):
+        return name
+    return worst_view(check, view_names(check))
 
 
 def _kind(check: Any, name: str) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from pyro_ksd.results.view_choice import chosen_views
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_COLUMNS = 4  # more panels in a row could not be read on a page
+
 
 def plot_ppc(
     check: Any,
@@ -26,10 +29,13 @@ def plot_ppc(
     figsize: tuple[float, float] | None = None,
     backend_kwargs: Mapping[str, Any] | None = None,
 ) -> npt.NDArray[np.object_]:
-    """Draws, for each view, the realized statistic of every posterior draw against the replicated one.
+    """Draws, for each view, two statistics of every posterior draw: of the data, and of data that it drew.
+
+    A point is one posterior draw. Its *realized* statistic is that of the data under the model with the parameters of
+    this draw, its *replicated* statistic that of a data set of the same size, drawn from this model.
 
     Above the diagonal the replicated data fit worse than the real ones; the posterior predictive p-value is the share
-    of draws that lie there. Below it, the real data fit worse: points there speak against the model.
+    of draws that lie there. Below it, the real data fit worse: points there are evidence against the model.
 
     :param check: what ``pyro_ksd.ksd_check(..., posterior=...)`` gave, as a DataTree or an InferenceData.
     :param view: the name of a view, or several; all views if left out.
@@ -53,16 +59,19 @@ def plot_ppc(
     names = chosen_views(check, view)
     ppc = dataset(check, "ksd_ppc", "realized", "replicated")
     ksd = dataset(check, "ksd")
-    axes = axes_for(ax, len(names), (3.0 * len(names), 3.4), figsize, backend_kwargs, in_row=True)
-    for one_ax, name in zip(axes, names, strict=True):
+    columns = min(len(names), _COLUMNS)
+    size = (3.0 * columns, 0.5 + 3.2 * math.ceil(len(names) / columns))
+    axes = axes_for(ax, len(names), size, figsize, backend_kwargs, columns=columns)
+    for place, (one_ax, name) in enumerate(zip(axes, names, strict=True)):
         realized, replicated = (ppc[kind].sel(view=name).values.ravel() for kind in ("realized", "replicated"))
         _scatter(one_ax, realized, replicated)
         one_ax.set_title(
             f"{name}\nposterior predictive {p_text(float(ksd['p_value'].sel(view=name)))}", fontsize="medium"
         )
-        one_ax.set_xlabel("realized: the data")
-    axes[0].set_ylabel("replicated: by the model")
-    axes[0].legend(loc="upper left", fontsize="small", frameon=False, borderaxespad=0, handletextpad=0)
+        one_ax.set_xlabel("KSD² of the data\n(realized)")
+        if place % columns == 0:
+            one_ax.set_ylabel("KSD² of data drawn from\nthe model (replicated)")
+    axes[0].legend(loc="best", fontsize="small", frameon=False, borderaxespad=0, handletextpad=0)
     return axes
 
 

@@ -42,7 +42,7 @@ def plot_sequences(
     """Draws the sequences with the largest contributions to a view's statistic, and which positions it comes from.
 
     A row is a sequence, named by its index in the data and its contribution: in percent of the statistic if the view
-    speaks against the model, as it is if not, since contributions then cancel. A cell is a position, with its symbol;
+    rejects the model, as it is if not, since contributions then cancel. A cell is a position, with its symbol;
     the narrow last cell of a row is the gap at the end of the sequence. The cells add up to the contribution.
 
     Where the view found nothing, the colors are pale: some sequence always has the largest part.
@@ -84,11 +84,13 @@ def plot_sequences(
     [ax] = axes_for(ax, 1, _figure_size(symbols), figsize, backend_kwargs)
     ax.set_xlim(-0.5, max(*map(len, symbols), _MIN_COLUMNS) - 0.4 + _GAP)
     ax.set_ylim(max(len(symbols), MIN_ROWS) - 0.5, -0.5)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("position\n(narrow last cell: the gap at the end)")
+    ticks = MaxNLocator(integer=True).tick_values(1, ax.get_xlim()[1])
+    ticks = ticks[(ticks >= 1) & (ticks <= ax.get_xlim()[1] + 1)].astype(int)
+    ax.set_xticks(ticks - 1, [str(tick) for tick in ticks])
+    ax.set_xlabel("position, counted from 1\n(narrow last cell: the gap at the end)")
     found = float(ksd["statistic"]) > 0 and float(ksd["p_value"]) <= ksd.attrs["level"]
     ax.set_yticks(range(len(symbols)), _row_labels(shown, found))
-    ax.set_ylabel(f"sequence\n({'share' if found else 'part'} of the statistic)", fontsize="small")
+    ax.set_ylabel(f"index of the sequence, from 0\n({'share' if found else 'part'} of the statistic)", fontsize="small")
     ax.tick_params(axis="y", length=0)
     ax.spines[:].set_visible(False)
     view_title(ax, check, name)

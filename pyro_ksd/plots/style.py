@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,15 +41,15 @@ def axes_for(
     figsize: Any,
     backend_kwargs: Mapping[str, Any] | None,
     *,
-    in_row: bool = False,
+    columns: int = 1,
 ) -> npt.NDArray[np.object_]:
-    """The given axes, or those of a new figure with one below the other, as a flat array.
+    """The given axes, or those of a new figure, row by row, as a flat array.
 
     :param ax: axes, an array of axes, or None for a new figure.
     :param count: how many axes are needed.
     :param default_size: width and height of a new figure in inches, unless ``figsize`` is given.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
-    :param in_row: whether new axes stand one beside the other instead.
+    :param columns: how many new axes stand one beside the other.
     """
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
@@ -56,7 +57,10 @@ def axes_for(
     keywords = figure_options(default_size, figsize, backend_kwargs)
     if ax is None:
         with _refused_options(backend_kwargs):
-            ax = plt.subplots(*((1, count) if in_row else (count, 1)), **keywords)[1]
+            grid = plt.subplots(math.ceil(count / columns), columns, squeeze=False, **keywords)[1].ravel()
+        for unused in grid[count:]:
+            unused.remove()
+        ax = grid[:count]
     axes: npt.NDArray[np.object_] = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
     for one in axes:
         check_instance("ax", one, Axes, "axes of matplotlib, such as plt.subplots()[1]")

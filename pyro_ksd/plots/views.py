@@ -30,10 +30,10 @@ def plot_views(
 ) -> Axes:
     r"""Draws the p-value of each view, and below them that of all views together.
 
-    A diamond is a view that speaks against the model: its p-value is at most the level, the dashed line. No p-value is
-    smaller than :math:`1 / (B + 1)` with :math:`B` null draws, the dotted line, but that of sequences to which the
-    model gives probability 0, which stands at the left end. What a view looks at is written below its name if the axes
-    are large enough.
+    A diamond is a p-value that is by itself at most the level, the dashed line. Among ten views of a true model, one or
+    another often is; only the p-value of all views together decides. No p-value is smaller than :math:`1 / (B + 1)`
+    with :math:`B` null draws, the dotted line, but that of sequences to which the model gives probability 0, which
+    stands at the left end. What a view looks at is written below its name if the axes are large enough.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param ax: where to draw, in place of a new figure.
@@ -62,8 +62,8 @@ def plot_views(
     ax.axvline(smallest, color="0.7", linestyle=":", linewidth=1.2, label=f"smallest possible p = {smallest:.2g}")
     least = min(smallest, p_values[p_values > 0].min()) / 1.5
     shown = np.maximum(p_values, least)  # a p-value of 0 stands at the left end
-    ax.plot(shown[rejects], rows[rejects], "D", color=VERMILION, markersize=7, label="against the model")
-    ax.plot(p_values[~rejects], rows[~rejects], "o", color=BLUE, markersize=7, label="nothing found")
+    ax.plot(shown[rejects], rows[rejects], "D", color=VERMILION, markersize=7, label=f"p ≤ {level:g} by itself")
+    ax.plot(p_values[~rejects], rows[~rejects], "o", color=BLUE, markersize=7, label=f"p > {level:g}")
     ax.axhline(len(names) - 0.5, color="0.2", linewidth=0.8)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")

@@ -18,7 +18,7 @@ _KINDS = {
     "parametric": "p-values from {} {} of the parametric bootstrap",
     "wild": "p-values from {} {} of the wild bootstrap",
     "refit": "p-values from {} {} of the parametric bootstrap, refitted to each",
-    "posterior predictive": "posterior predictive p-values from {} {}, not calibrated: small ones speak against it",
+    "posterior predictive": "posterior predictive p-values from {} {}, not calibrated: only small ones are evidence",
 }
 _FEW_SEQUENCES = 30  # of which the wild bootstrap, right in the limit of many, knows little
 _MOST_CODES = 12  # that a sentence can list

@@ -10,15 +10,18 @@ from pathlib import Path
 import xarray as xr
 
 from pyro_ksd.common.option_checks import found
+from pyro_ksd.results.checksums import with_checksums
 from pyro_ksd.results.validation import check_result
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"  # netCDF files with groups are HDF5 files
 
 
 def load(path: str | os.PathLike[str]) -> xr.DataTree:
-    """Reads a result from a file, and checks that it is one, whole and unchanged as far as its numbers show.
+    """Reads a result from a file, and checks that it is one, whole and unchanged.
 
-    Neither torch nor Pyro is needed. The file is closed afterwards: all of it is in memory.
+    Neither torch nor Pyro is needed. The file is closed afterwards: all of it is in memory, and may be saved to the
+    same path again. Arrays in netCDF files have checksums, so that damaged values are refused. Of arrays in older
+    files, and of single numbers, only values that contradict the schema are.
 
     :param path: a netCDF file that ``result.to_netcdf(path)`` has written, or a folder by ``result.to_zarr(path)``; the
         result of :func:`~pyro_ksd.ksd_check`, :func:`~pyro_ksd.ksd_compare`, :func:`~pyro_ksd.mmd_check` or
@@ -43,17 +46,19 @@ def load(path: str | os.PathLike[str]) -> xr.DataTree:
     file = Path(path)
     if not file.exists():
         raise ValueError(f"path: expected a file or folder, found nothing at {str(file)!r}; is the path complete?")
+    file = file.resolve()  # "." has no name
     engine = _engine(file)
     try:
         with xr.open_datatree(file, engine=engine) as opened:
-            tree = opened.load()
+            groups = {node.path: node.to_dataset(inherit=False).load() for node in opened.subtree}
     except Exception as error:  # what damaged files raise depends on where they are damaged
         raise ValueError(
             f"{file.name}: expected a whole file, found one that cannot be read ({type(error).__name__}: {error}); it "
             "may be truncated: copy or save it again"
         ) from error
+    tree = xr.DataTree.from_dict(groups)
     check_result(tree, file.name)
-    return tree
+    return with_checksums(tree)
 
 
 def _engine(file: Path) -> str:

@@ -20,22 +20,23 @@ _DIGITS = (2, 3, 4)  # of a factor: as few as tell it from the ends of its inter
 _SURE = 3.0  # standard errors of a difference of lengths before its direction is told
 _SURE_OF_PARITY = 4.0  # the same for the share of even lengths, which often differs by nothing but chance
 _NEGLIGIBLE = 1e-4  # the probability of the last length of a tail, after which hardly any are missing
+_MIRRORED = "symbols that equal their mirror image (first with last, second with last but one)"
 _SCALAR = {
     "surprise": (
         "the data are more probable than the model's own sequences",
         "the data are less probable than the model's own sequences",
     ),
     "mirror": (
-        "too few symbols equal their mirror image under the model",
-        "too many symbols equal their mirror image under the model",
+        f"{_MIRRORED} are too rare under the model",
+        f"{_MIRRORED} are too frequent under the model",
     ),
     "repeats": (
         "long runs of one symbol are too rare under the model",
         "long runs of one symbol are too frequent under the model",
     ),
     "composition": (
-        "sequences that keep to few symbols are too rare under the model",
-        "sequences that keep to few symbols are too frequent under the model",
+        "sequences of few different symbols are too rare under the model",
+        "sequences of few different symbols are too frequent under the model",
     ),
 }
 """Words for views with one feature: if it is too small and if it is too large under the model."""
@@ -191,11 +192,12 @@ def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
             f" (standard deviation {about}{{:.3g}}, in the data {{:.3g}})".format(*deviations) if has_numbers else ""
         )
         found.append(f"too {word} under the model{numbers}")
+    clauses = [f"lengths are {listed(found)}"] if found else []
     if "even length" in agreed:
-        word = "often" if agreed["even length"] > 0 else "seldom"
+        word = "frequent" if agreed["even length"] > 0 else "rare"
         numbers = f" ({about}{100 * model.even:.0f} %, in the data {100 * data.even:.0f} %)" if has_numbers else ""
-        found.append(f"even too {word} under the model{numbers}")
-    return f"lengths are {listed(found)}" if found else "the model gets the length distribution wrong"
+        clauses.append(f"even lengths are too {word} under the model{numbers}")
+    return listed(clauses) if clauses else "the model gets the length distribution wrong"
 
 
 def _surpluses(model: _Moments, data: _Moments) -> dict[str, float]:

@@ -22,6 +22,7 @@ from pyro_ksd.fit_tests.misfit_extent import Extent, Tolerated
 from pyro_ksd.fit_tests.predictive import PosteriorPredictive
 from pyro_ksd.kernels.embedding import EmbeddingKernel
 from pyro_ksd.kernels.length import LengthKernel
+from pyro_ksd.results.checksums import with_checksums
 from pyro_ksd.results.containers import provenance, schema_stamp
 from pyro_ksd.results.labels import feature_labels, operation, spelled
 from pyro_ksd.sequences.argument_checks import check_sequences
@@ -53,13 +54,13 @@ def to_datatree(
         ``statistic(view)``, ``p_value(view)``, ``p_value_overall``, which is 0 if the model gives probability 0 to
         some sequences, and then ``p_value_possible``, that of all views together for the others; ``meaning(view)``,
         what a view looks at, ``feature_kind(view)``, and ``weight(view)``, how much it counts; ``foreign_share(view)``
-        and ``foreign_share_overall``, lower confidence bounds of the share of sequences that are not the model's; with
-        a tolerance, ``tolerance_p_value(view)`` and ``tolerance_p_value_overall`` of the hypothesis that this share is
-        at most the tolerance, and ``discrepancy(view)``, the relative discrepancy, with its upper confidence bound
-        ``discrepancy_upper(view)``; ``contribution(view, sequence)``, the share of each sequence in the statistic;
-        ``shown_sequence(view, shown)``, the sequences with the largest shares in descending order, 1,000 of them or
-        all, and ``attribution(view, shown, position)``, the shares of their positions, NaN after the end; if asked for,
-        the Stein kernel matrices ``gram(view, sequence, sequence_bis)``
+        and ``foreign_share_overall``, lower confidence bounds of the share of sequences that do not come from the
+        model; with a tolerance, ``tolerance_p_value(view)`` and ``tolerance_p_value_overall`` of the hypothesis that
+        this share is at most the tolerance, and ``discrepancy(view)``, the relative discrepancy, with its upper
+        confidence bound ``discrepancy_upper(view)``; ``contribution(view, sequence)``, the share of each sequence in
+        the statistic; ``shown_sequence(view, shown)``, the sequences with the largest shares in descending order, 1,000
+        of them or all, and ``attribution(view, shown, position)``, the shares of their positions, NaN after the end; if
+        asked for, the Stein kernel matrices ``gram(view, sequence, sequence_bis)``
     ``ksd_null``
         ``ksd(chain, draw, view)``, the null draws of the statistics; ``extreme(chain, draw, view)``, those of the
         largest ``|z|`` of the features
@@ -253,7 +254,7 @@ def common_groups(
 def stamped(groups: Mapping[str, xr.Dataset]) -> xr.DataTree:
     """The groups as a DataTree, with attributes that say by which schema, when and by what they were made."""
     made = {name: group.assign_attrs(provenance()) for name, group in groups.items()}
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=schema_stamp()), **made})
+    return with_checksums(xr.DataTree.from_dict({"/": xr.Dataset(attrs=schema_stamp()), **made}))
 
 
 def _check_places(views: Sequence[View], localizations: Sequence[Localization]) -> None:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 
 def rounded_p(p: float) -> str:
     """A p-value in three digits, or in one significant digit if it is smaller.
@@ -20,3 +23,15 @@ def p_text(p: float) -> str:
     'p = 0.032'
     """
     return f"p = {rounded_p(p)}"
+
+
+def draws_needed(weights: Sequence[float], level: float) -> int:
+    """How many null draws it takes to find a fault that only one view sees.
+
+    Draws that are the most extreme ones of other views count as no less extreme than data that are so in one view. If
+    that view counts the share ``s`` of all views, the overall p-value is then up to ``1 / (s (B + 1))``.
+
+    >>> draws_needed([1.0], 0.05), draws_needed([1.0, 0.5, 0.5], 0.05)
+    (19, 79)
+    """
+    return math.ceil(sum(weights) / min(weights) / level - 1e-9) - 1

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_flag, check_mapping, check_number, found
 from pyro_ksd.models.posterior.pyro_posteriors import chained_draws, divergences
+from pyro_ksd.results.checksums import with_checksums
 from pyro_ksd.results.containers import provenance
 
 
@@ -55,7 +56,7 @@ def from_pyro(
     diverging = divergences(posterior)
     if diverging is not None:
         groups["sample_stats"] = _sampled({"diverging": diverging}, {}, {})
-    return xr.DataTree.from_dict(groups)
+    return with_checksums(xr.DataTree.from_dict(groups))
 
 
 def _check_lists(name: str, lists: Mapping[str, Sequence[Any]] | None, words: str) -> None:

@@ -183,7 +183,7 @@ GROUPS: Mapping[str, Group] = {
             "foreign_share": Variable(
                 ("view",),
                 "float",
-                "a lower bound of the share of sequences that are not the model's; NaN if the view has no features",
+                "a lower bound of the share of sequences that do not come from the model; NaN without features",
                 least=0,
                 most=1,
                 unknown=True,

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from pyro_ksd.results.containers import alphabet_of, dataset, has_group
 from pyro_ksd.results.findings import listed, unnamed, view_finding
-from pyro_ksd.results.p_values import p_text
+from pyro_ksd.results.p_values import draws_needed, p_text
 from pyro_ksd.results.view_choice import feature_kind, p_value_of_views, speaking_views, view_names, worst_first
 
 _ARRANGEMENT = ("skip", "position", "mirror", "repeats", "composition", "ends")
 """Kinds of features that are wrong, too, where n-grams are."""
+
+_LEAST_SHARE = 0.01  # of sequences that do not come from the model; a lower bound below it reads like a small fault
 
 
 def verdict(check: Any) -> str:
@@ -24,7 +26,7 @@ def verdict(check: Any) -> str:
 
     In names of n-grams ``^`` is the start of a sequence, ``$`` its end and ``_`` any symbol. ``weight × 3`` says that
     every occurrence must be three times as probable for the model to agree with the data, with a 95 % interval. Of
-    several views of n-grams that reject, the worst one speaks: what is wrong with pairs makes single symbols and
+    several views of n-grams that reject, the worst one is reported: what is wrong with pairs makes single symbols and
     triples wrong, too, and also what stands at a distance.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
@@ -35,49 +37,49 @@ def verdict(check: Any) -> str:
     >>> data = random_walk(3, hold=0.3).draw(60, torch.Generator().manual_seed(0))  # stays where it is more often
     >>> print(verdict(ksd_check(random_walk(3, hold=0.1), data, progress=False)))
     the model does not fit (p = 0.002): '11' (weight × 4.1, 2.8 to 5.8) and '00' (weight × 3.1, 2.2 to 4.3) are too rare
-    under the model; at least 1.67 % of the sequences are not the model's
+    under the model; at least 1.67 % of the sequences do not come from the model (a lower bound)
     """
     ksd = dataset(check, "ksd")
     p = p_value_of_views(ksd)
     level = float(ksd.attrs["level"])
-    sentence = _impossible(check) or "the model "
+    has_impossible = has_group(check, "ksd_impossible")
+    subject = f"{_impossible(check)}; the others" if has_impossible else "the model"
     if p > level:
-        words = f"{sentence}may fit: the check found nothing wrong ({p_text(p)}){_too_few_draws(ksd)}"
+        words = f"{subject} may fit: the check found nothing wrong ({p_text(p)}){_too_few_draws(ksd)}"
         return f"{words}{_close(ksd)}{_within_factor(check)}"
     share = _share(ksd)
-    again = " either" if has_group(check, "ksd_impossible") else ""
+    fails = "do not fit either" if has_impossible else "does not fit"
     reasons = [view_finding(check, ksd.sel(view=name)) for name in reason_views(check)]
-    return (
-        f"{sentence}does not fit{again} ({p_text(p)}): {'; '.join(reasons)}{share}{_close(ksd, share)}"
-        f"{_within_factor(check)}"
-    )
+    return f"{subject} {fails} ({p_text(p)}): {'; '.join(reasons)}{share}{_close(ksd, share)}{_within_factor(check)}"
 
 
 def _share(ksd: xr.Dataset) -> str:
-    """How many sequences, at the least, are not the model's."""
+    """How many sequences, at the least, do not come from the model; nothing if the bound is too low to tell much."""
     share = float(ksd["foreign_share_overall"]) if "foreign_share_overall" in ksd else 0.0
-    return f"; at least {_percent(share)} of the sequences are not the model's" if share > 0 else ""
+    words = f"; at least {_percent(share)} of the sequences do not come from the model (a lower bound)"
+    return words if share >= _LEAST_SHARE else ""
 
 
 def _close(ksd: xr.Dataset, share: str = "") -> str:
     """Whether the misfit is larger than the tolerance, or demonstrably smaller.
 
-    :param share: what was said of the sequences that are not the model's.
+    :param share: what was said of the sequences that do not come from the model.
     """
     if "tolerance" not in ksd.attrs:
         return ""
     tolerance = float(ksd.attrs["tolerance"])
     p = float(ksd["tolerance_p_value_overall"])
-    foreign = f"more than {_percent(tolerance)} of the sequences are not the model's"
+    foreign = f"more than {_percent(tolerance)} of the sequences do not come from the model"
     if p <= float(ksd.attrs["level"]):
-        return f"; more than {_percent(tolerance)} of them ({p_text(p)})" if share else f"; {foreign} ({p_text(p)})"
+        larger = f"this share is larger than {_percent(tolerance)}" if share else foreign
+        return f"; {larger} ({p_text(p)})"
     upper = float(ksd["discrepancy_upper"].max())  # of the views that have a bound
     if upper <= tolerance:
-        return f"; what the views see is demonstrably small (relative discrepancy at most {_percent(upper)})"
+        return f"; the misfit that the views see is demonstrably small (relative discrepancy at most {_percent(upper)})"
     known = [] if math.isnan(p) else [p_text(p)]
     known += [] if math.isnan(upper) else [f"relative discrepancy at most {_percent(upper)}"]
     numbers = f" ({'; '.join(known)})" if known else ""
-    return f"; whether {foreign} is undecided{numbers}"
+    return f"; the data do not show that {foreign}{numbers}"
 
 
 def _within_factor(check: Any) -> str:
@@ -117,8 +119,8 @@ def _within_factor(check: Any) -> str:
     if not nouns:
         return f"; whether n-grams are {limit} is undecided"
     if are_all:
-        return f"; no {listed(nouns, 'or')} is {limit}"
-    return f"; of the n-grams that were estimated ({', '.join(numbers)}) none is {limit}"
+        return f"; in the whole sequences, no {listed(nouns, 'or')} is {limit}"
+    return f"; in the whole sequences, none of the n-grams that were estimated ({', '.join(numbers)}) is {limit}"
 
 
 def _farthest_first(factors: xr.Dataset) -> NDArray[np.intp]:
@@ -134,27 +136,23 @@ def _percent(share: float) -> str:
 def _too_few_draws(ksd: xr.Dataset) -> str:
     """What to add where a fault that only one view sees could not have been found.
 
-    Draws that are the most extreme ones of other views count as no less extreme than data that are so in one view. If
-    that view counts the share ``s`` of all views, the overall p-value is then up to ``1 / (s (B + 1))``. Data with a
-    larger one are not the most extreme ones in any view, so more draws would hardly lower it to the level.
+    The overall p-value is then up to ``1 / (s (B + 1))``, see :func:`draws_needed`. Data with a larger one are not the
+    most extreme ones in any view, so more draws would hardly lower it to the level.
     """
     draws = int(ksd.attrs["num_bootstrap"])
     level = float(ksd.attrs["level"])
-    weights = ksd["weight"].values if "weight" in ksd else np.ones(ksd.sizes["view"])
-    num_views = weights.sum() / weights.min()  # or so, if they have different weights
-    needed = math.ceil(num_views / level - 1e-9) - 1
+    weights = (ksd["weight"].values if "weight" in ksd else np.ones(ksd.sizes["view"])).tolist()
+    needed = draws_needed(weights, level)
     if draws >= needed or ksd.attrs["kind"] == "posterior predictive":
         return ""
-    if float(ksd["p_value_overall"]) > num_views / (draws + 1) + 1e-9:
+    if float(ksd["p_value_overall"]) > sum(weights) / min(weights) / (draws + 1) + 1e-9:
         return ""
     few = "1 draw is" if draws == 1 else f"{draws} draws are"
     return f"; but {few} too few to tell, take num_bootstrap={needed} or more"
 
 
 def _impossible(check: Any) -> str:
-    """The beginning of the sentence, if the model calls some sequences impossible."""
-    if not has_group(check, "ksd_impossible"):
-        return ""
+    """The beginning of the sentence where some sequences are impossible under the model."""
     found = dataset(check, "ksd_impossible")
     total = dataset(check, "observed_data").sizes["sequence"]
     rows = [str(row) for row in found["sequence"].values[:3].tolist()]
@@ -164,17 +162,17 @@ def _impossible(check: Any) -> str:
     count = found.sizes["sequence"]
     dots = ", ..." if count > len(shown) else ""
     return (
-        f"the model does not fit (p = 0): it gives probability zero to {count} of the {total} sequences (number "
-        f"{', '.join(shown)}{dots}{everywhere}), so it cannot have made them; as for the others, it "
+        f"the model does not fit (p = 0): {count} of the {total} sequences {'is' if count == 1 else 'are'} impossible "
+        f"under the model (index {', '.join(shown)}{dots}{everywhere})"
     )
 
 
 def reason_views(check: Any) -> list[str]:
     """The views whose findings are the reasons of the verdict.
 
-    Of views of n-grams only the worst that can name some speaks, and then no view of how sequences are arranged; of
-    these, too, only the worst. Views that cannot say what is wrong are silent if others can. The probability of the
-    sequences is a reason if there is no other.
+    Of views of n-grams only the worst that can name some is reported, and then no view of how sequences are arranged;
+    of these, too, only the worst. Views that cannot say what is wrong are silent if others can. The probability of the
+    sequences is a reason if no other view can say what is wrong.
     """
     ksd = dataset(check, "ksd")
     finding = {name: view_finding(check, ksd.sel(view=name)) for name in speaking_views(check)}
@@ -186,8 +184,7 @@ def reason_views(check: Any) -> list[str]:
         arranged = []
     grouped = ("ngram", *_ARRANGEMENT)
     reasons = [name for name in finding if kinds[name] not in grouped or name in (*ngrams, *arranged)]
-    if any(name in naming and kinds[name] != "surprise" for name in reasons):
-        reasons = [name for name in reasons if name in naming]
+    reasons = [name for name in reasons if name in naming] or reasons
     return [name for name in reasons if kinds[name] != "surprise"] or reasons
 
 

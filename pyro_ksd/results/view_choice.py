@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which view speaks for a check."""
+"""Which views of a check are reported."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ def views_with_features(check: Any) -> list[str]:
     return [name for name in view_names(check) if name in owners]
 
 
+def num_features(check: Any, name: str) -> int:
+    """How many features a view has."""
+    return int((dataset(check, "ksd_ngram")["view_name"].values == name).sum())
+
+
 def feature_kind(one: Any) -> str:
     """What the features of a view stand for, if they have names; other tests than this package's own know of none.
 
@@ -44,7 +49,7 @@ def speaking_views(check: Any) -> list[str]:
     """The views whose findings count: none unless all of them together reject the model.
 
     Under a true model some view or other finds something in many checks; only all views together keep the level. When
-    they reject, the view with the smallest p-value for its weight speaks, and others whose p-values are small enough
+    they reject, the view with the smallest p-value for its weight counts, and others whose p-values are small enough
     for their share ``s`` of the weight, at most ``s`` times the level (Bonferroni).
     """
     ksd = dataset(check, "ksd")

@@ -53,7 +53,7 @@ def drawn(count: int, seed: int = 0) -> Sequences:
     return chain(ZIPF).draw(count, torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.filterwarnings("ignore:left out content", "ignore:the view.s. skip compare runs")
+@pytest.mark.filterwarnings("ignore:left out content", "ignore:the view.s. skip cannot be used")
 def test_a_check_of_a_large_alphabet() -> None:
     data = drawn(60)
     for probs, fits in ((ZIPF, True), (WRONG, False)):
@@ -65,7 +65,7 @@ def test_a_check_of_a_large_alphabet() -> None:
         assert (float(check["ksd"]["p_value_overall"]) > 0.05) == fits
 
 
-@pytest.mark.filterwarnings("ignore:400 symbols make", "ignore:the view.s. skip compare runs")
+@pytest.mark.filterwarnings("ignore:400 symbols make", "ignore:the view.s. skip cannot be used")
 def test_runs_that_hardly_ever_recur_are_left_out() -> None:
     with pytest.warns(UserWarning, match="left out content-2 and content-3: with few edits of a large"):
         ksd_check(program(ZIPF), drawn(60), num_bootstrap=5, progress=False)
@@ -75,7 +75,7 @@ def test_runs_that_hardly_ever_recur_are_left_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:left out content", "ignore:the view.s. skip compare runs")
+@pytest.mark.filterwarnings("ignore:left out content", "ignore:the view.s. skip cannot be used")
 @pytest.mark.parametrize("probs", [ZIPF, FLAT], ids=["Zipf", "flat"])
 def test_the_level_with_few_edits(probs: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     """60 data sets of a true model: more than 9 rejections at 0.05 have a probability of 0.001."""

@@ -317,8 +317,13 @@ def test_progress_is_shown_unless_switched_off(terminal: pytest.CaptureFixture[s
             "models: expected them by name, such as {'order 1': first, 'order 2': s",
         ),
         (walk(), {}, "found MarkovSequence"),
-        ({"one": walk()}, {}, "models: expected at least 2 models with words for names, found ['one']"),
-        ({"one": walk(), 2: walk()}, {}, "models: expected at least 2 models with words for names, found ['one', 2]"),
+        ({}, {}, "models: expected at least 2 models to compare, found none; add another one"),
+        (
+            {"one": walk()},
+            {},
+            "models: expected at least 2 models to compare, found ['one']; add another one",
+        ),
+        ({"one": walk(), 2: walk()}, {}, "models: expected names that are strings and not empty, found ['one', 2]"),
         (WALKS, {"parameters": {"hold": {}}}, "parameters: expected names of models, out of ['hold 0.0', "),
         (
             WALKS,

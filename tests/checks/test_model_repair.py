@@ -21,6 +21,7 @@ from pyro_ksd.models import TiltedModel
 COIN = torch.tensor([0.5, 0.5])
 FAIR = MarkovSequence.from_transitions(COIN, COIN.expand(2, 2), stop=0.1)
 STICKY = MarkovSequence.from_transitions(COIN, torch.tensor([[0.8, 0.2], [0.5, 0.5]]), stop=0.1)
+AGAIN = "check the result with ksd_check(result.model, new_data)"
 
 
 def tosses(model: MarkovSequence, size: int = 400, seed: int = 1) -> Sequences:
@@ -56,7 +57,7 @@ def test_a_true_model_is_left_as_it_is() -> None:
     found = repair(FAIR, tosses(FAIR))
     assert found.factors == ()
     assert found.model is FAIR
-    assert str(found) == "no factors"
+    assert str(found) == f"no factors; nothing else of this kind stands out; {AGAIN}"
 
 
 def test_first_and_last_symbols_and_the_length() -> None:
@@ -103,8 +104,10 @@ def test_words() -> None:
     factor = Factor("ab", 1.4, 1.2, 1.63, Count("ngram", (0, 1)))
     assert str(factor) == "ab × 1.40 (1.20 to 1.63)"
     enough = Repair((factor, factor), FAIR, 2.0, 3.0)
-    assert str(enough) == "ab × 1.40 (1.20 to 1.63); ab × 1.40 (1.20 to 1.63)"
-    assert str(Repair((factor,), FAIR, 4.0, 3.0)) == "ab × 1.40 (1.20 to 1.63); these are not enough"
+    assert str(enough) == (
+        f"ab × 1.40 (1.20 to 1.63); ab × 1.40 (1.20 to 1.63); nothing else of this kind stands out; {AGAIN}"
+    )
+    assert str(Repair((factor,), FAIR, 4.0, 3.0)) == f"ab × 1.40 (1.20 to 1.63); these are not enough; {AGAIN}"
 
 
 @pytest.mark.parametrize(

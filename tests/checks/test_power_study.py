@@ -26,6 +26,8 @@ WALK = random_walk(5)
 HOLDING = random_walk(5, hold=0.1)
 QUICK: dict[str, Any] = {"runs": 20, "num_bootstrap": 199, "progress": False}
 
+pytestmark = pytest.mark.filterwarnings("ignore:num_bootstrap. 199 null draws")  # QUICK is enough for large faults
+
 
 class Shrinking(SequenceModel):
     """A model that cannot be sampled."""
@@ -75,6 +77,15 @@ def test_power_grows_with_the_size_and_all_sizes_are_ascending() -> None:
     assert table.attrs["kinds"] == {3: "parametric", 60: "parametric"}
 
 
+@pytest.mark.parametrize(("views", "needed"), [(None, 399), ("mirror", 19), (["start", "length"], 39)])
+def test_too_few_draws_are_warned_of_once(views: Any, needed: int) -> None:
+    options = {"views": views, "runs": 1, "progress": False}
+    with pytest.warns(UserWarning, match=rf"too few for a fault .* take num_bootstrap={needed} or more") as caught:
+        power(WALK, HOLDING, [3, 4], num_bootstrap=needed - 1, **options)
+    assert len(caught) == 1
+    power(WALK, HOLDING, [3, 4], num_bootstrap=needed, **options)
+
+
 def test_one_seed_one_result() -> None:
     first, again, other = (shares(power(WALK, HOLDING, 20, **QUICK, seed=seed), 20) for seed in (1, 1, 2))
     assert first == again
@@ -82,7 +93,7 @@ def test_one_seed_one_result() -> None:
 
 
 def test_the_bootstrap_is_that_of_the_check() -> None:
-    quick = QUICK | {"runs": 2, "num_bootstrap": 5, "views": "content-2"}
+    quick = QUICK | {"runs": 2, "num_bootstrap": 19, "views": "content-2"}
     assert power(WALK, HOLDING, [99, 1000], **quick).attrs["kinds"] == {99: "parametric", 1000: "wild"}
     assert power(WALK, HOLDING, 20, bootstrap="wild", **quick).attrs["kinds"] == {20: "wild"}
     assert power(WALK, HOLDING, 120, bootstrap="parametric", **quick).attrs["kinds"] == {120: "parametric"}
@@ -260,5 +271,5 @@ def test_the_weights_of_the_views_and_the_number_of_draws_are_those_of_a_check(m
         return harmonic_p(observed, null, weights)
 
     monkeypatch.setattr(power_study, "harmonic_p", noted)
-    power(WALK, HOLDING, 4, runs=3, num_bootstrap=20, progress=False)
-    assert combined == [(20, [view.weight for view in default_views()])] * 3
+    power(WALK, HOLDING, 4, runs=3, num_bootstrap=399, progress=False)
+    assert combined == [(399, [view.weight for view in default_views()])] * 3

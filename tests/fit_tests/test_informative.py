@@ -106,10 +106,10 @@ def test_views_of_runs_need_a_tenth_of_them_in_several_sequences() -> None:
 
     assert recurring_views([letters, length], sharing_one_of(20)) == [0, 1]
     with pytest.warns(
-        UserWarning, match=r"the view\(s\) content-1 compare runs .* fewer than 10% .* they are left out"
+        UserWarning, match=r"the view\(s\) content-1 cannot .* fewer than 10 % of their n-grams .* they are left out"
     ):
         assert recurring_views([letters, length], sharing_one_of(21)) == [1]
-    with pytest.raises(ValueError, match="too few for the wild bootstrap; choose other views, or bootstrap='parametr"):
+    with pytest.raises(ValueError, match="more than one sequence; choose other views, or bootstrap='parametr"):
         recurring_views([letters], sharing_one_of(21))
 
 

@@ -13,7 +13,7 @@ from pictures import assert_nothing_overlaps, labels
 from synthetic import MEANINGS, PHONEMES, TEN_VIEWS, VIEWS, changed, made_up_check, misfit, only
 
 from pyro_ksd.plots import plot_check, plot_ngrams
-from pyro_ksd.results.verdicts import verdict, worst_view
+from pyro_ksd.results.verdicts import reason_views, verdict, worst_view
 
 
 def all_ones(check: xr.DataTree) -> xr.DataTree:
@@ -80,7 +80,11 @@ def test_check_shows_ngrams_unless_something_else_is_wrong(
     below = [ax.get_xlabel().split("\n")[0] for ax in axes]
     assert ("← too rare    under the model    too frequent →" in below) == (shown == "ngrams")
     assert ("length" in below) == (shown == "length" and known)
-    assert len(axes) == (4 if shown == "ngrams" or (shown == "length" and known) else 3)
+    assert len(axes) == (3 if shown == "none" else 4)  # features of the length where its distribution is unknown
+    told = axes[1].get_ylabel().split("\n")[0]
+    assert axes[-1].get_title(loc="left").startswith(f"{told},")
+    if axes[2].get_xlabel() != "length":
+        assert axes[2].get_title(loc="left").startswith(f"{told},")
     assert_nothing_overlaps(axes[0].figure)
 
 
@@ -104,8 +108,6 @@ def test_the_page_is_about_what_the_verdict_names() -> None:
 def test_check_without_features() -> None:
     check = made_up_check()
     check["ksd_ngram"] = xr.DataTree(check["ksd_ngram"].to_dataset().isel(ngram=slice(0)))
-    assert [ax.get_xlabel() for ax in plot_check(check)].count("length") == 1
-    del check["ksd_length"]
     assert len(plot_check(check)) == 3
     with pytest.raises(ValueError, match="expected a check with a view that has features such as n-grams, found none"):
         plot_ngrams(check)
@@ -115,3 +117,29 @@ def test_a_check_of_a_model_can_be_drawn(check: xr.DataTree) -> None:
     axes = plot_check(check)
     assert axes[0].figure.get_suptitle().lower() == verdict(check).lower()
     assert_nothing_overlaps(axes[0].figure)
+
+
+def test_all_panels_are_about_one_view_that_the_verdict_names() -> None:
+    """The length is worse than the pairs, and the verdict names both."""
+    check = made_up_check(views=TEN_VIEWS)
+    p_values = {"content-2": 0.002, "length": 0.0001}
+    check = changed(check, "ksd", p_value=[p_values.get(view, 0.7) for view in TEN_VIEWS], statistic=np.ones(10))
+    features = check["ksd_ngram"].to_dataset()
+    check = changed(check, "ksd_ngram", p_value=np.where(features["view_name"].values == "content-2", 0.001, 1))
+    assert reason_views(check)[0] == "content-2"
+    _, null, ngrams, sequences = plot_check(check)
+    assert null.get_ylabel().startswith("content-2\n")
+    assert ngrams.get_title(loc="left").startswith("content-2,")
+    assert sequences.get_title(loc="left").startswith("content-2,")
+
+
+def test_features_of_a_view_that_the_verdict_does_not_name_are_not_drawn() -> None:
+    """Pairs are wrong, but none stands out; the probability of the sequences is."""
+    check = made_up_check(views=TEN_VIEWS)
+    p_values = {"content-2": 0.002, "surprise": 0.002}
+    check = changed(check, "ksd", p_value=[p_values.get(view, 0.7) for view in TEN_VIEWS], statistic=np.ones(10))
+    check = changed(check, "ksd_ngram", p_value=np.ones(check["ksd_ngram"].sizes["ngram"]))
+    assert reason_views(check) == ["surprise"]
+    _, null, sequences = plot_check(check)
+    assert null.get_ylabel().startswith("surprise\n")
+    assert sequences.get_title(loc="left").startswith("surprise,")

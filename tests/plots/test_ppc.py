@@ -40,7 +40,19 @@ def test_every_draw_stands_on_its_side_of_the_diagonal() -> None:
     assert len(np.asarray(axes[1].collections[0].get_offsets())) == 0  # the data fit worse in every draw
     told = [text.get_text() for text in axes[0].get_legend().get_texts()]
     assert told == ["the replicate fits worse", "the data fit worse"]
-    assert (axes[0].get_xlabel(), axes[0].get_ylabel()) == ("realized: the data", "replicated: by the model")
+    assert {ax.get_xlabel() for ax in axes} == {"KSD² of the data\n(realized)"}
+    assert axes[0].get_ylabel() == axes[4].get_ylabel() == "KSD² of data drawn from\nthe model (replicated)"
+    assert axes[1].get_ylabel() == ""
+
+
+@pytest.mark.parametrize(("num_views", "rows", "columns"), [(1, 1, 1), (4, 1, 4), (5, 2, 4)])
+def test_panels_stand_in_rows_of_four(num_views: int, rows: int, columns: int) -> None:
+    axes = plot_ppc(made_up_predictive_check(), view=VIEWS[:num_views])
+    figure = axes[0].figure
+    assert figure.axes == axes.tolist()  # no empty panels
+    places = [ax.get_subplotspec() for ax in axes]
+    assert (places[-1].rowspan.start + 1, max(place.colspan.start for place in places) + 1) == (rows, columns)
+    assert figure.get_size_inches().tolist() == [3.0 * columns, pytest.approx(0.5 + 3.2 * rows)]
 
 
 def test_views_and_axes_can_be_chosen() -> None:

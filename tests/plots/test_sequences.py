@@ -27,7 +27,7 @@ def test_sequences_with_the_largest_contributions(impossible: int) -> None:
     shares = 100 * one["contribution"].sel(sequence=order).values / float(one["statistic"])
     assert 1 < shares[0] < 10
     assert labels(ax) == [f"{index}  ({share:.2f} %)" for index, share in zip(order, shares, strict=True)]
-    assert ax.get_ylabel() == "sequence\n(share of the statistic)"
+    assert ax.get_ylabel() == "index of the sequence, from 0\n(share of the statistic)"
 
     expected, texts, columns = [], [], []
     for row, index in enumerate(order):
@@ -52,7 +52,7 @@ def test_sequences_show_no_percentages_of_nothing() -> None:
     largest = check["ksd"]["contribution"].sel(view="content-1").max().item()
     ax = plot_sequences(check, view="content-1", num=1)
     assert labels(ax)[0].endswith(f"  ({largest:.2g})")
-    assert ax.get_ylabel() == "sequence\n(part of the statistic)"
+    assert ax.get_ylabel() == "index of the sequence, from 0\n(part of the statistic)"
     strongest = np.abs(cells_of(ax).get_array()).max()
     assert cells_of(ax).get_clim()[1] == pytest.approx(strongest / 0.3)  # pale
     assert "−" in labels(plot_sequences(check, num=30))[-1]
@@ -113,3 +113,11 @@ def test_an_empty_sequence_is_a_gap_only() -> None:
     check["observed_data"]["token"].values[:] = tokens
     ax = plot_sequences(check, num=1)
     assert (len(ax.texts), len(cells_of(ax).get_paths())) == (0, 1)
+
+
+def test_positions_are_counted_from_1() -> None:
+    ax = plot_sequences(made_up_check(longest=12))
+    assert "position, counted from 1" in ax.get_xlabel()
+    for place, label in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
+        assert place == int(label.get_text()) - 1  # a cell lies around its index
+    assert len(ax.get_xticks()) > 3

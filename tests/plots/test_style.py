@@ -32,7 +32,7 @@ def test_new_axes_stand_below_or_beside_each_other() -> None:
     below = axes_for(None, 3, (4, 6), None, None)
     assert [ax.get_subplotspec().rowspan.start for ax in below] == [0, 1, 2]
     assert below[0].figure.get_size_inches().tolist() == [4, 6]
-    beside = axes_for(None, 3, (4, 6), (5, 2), {"dpi": 50, "layout": None}, in_row=True)
+    beside = axes_for(None, 3, (4, 6), (5, 2), {"dpi": 50, "layout": None}, columns=3)
     assert [ax.get_subplotspec().colspan.start for ax in beside] == [0, 1, 2]
     assert (beside[0].figure.get_size_inches().tolist(), beside[0].figure.dpi) == ([5, 2], 50)
     assert below[0].figure.get_layout_engine() is not None

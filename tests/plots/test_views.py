@@ -14,7 +14,7 @@ from pyro_ksd.plots import plot_views
 def test_views_shows_every_p_value_with_its_level_and_resolution() -> None:
     ax = plot_views(made_up_check())
     assert labels(ax) == [*VIEWS, "all views together"]
-    rejects, others = line(ax, "against the model"), line(ax, "nothing found")
+    rejects, others = line(ax, "p ≤ 0.05 by itself"), line(ax, "p > 0.05")
     assert dict(zip(rejects.get_ydata(), rejects.get_xdata(), strict=True)) == {1: 0.002, 4: 0.008, 5: 0.004}
     assert dict(zip(others.get_ydata(), others.get_xdata(), strict=True)) == {0: 0.43, 2: 0.08, 3: 1.0}
     assert rejects.get_marker() != others.get_marker()
@@ -35,8 +35,8 @@ def test_views_writes_the_meanings_if_there_is_room() -> None:
 def test_impossible_sequences_have_a_row_at_the_left_end() -> None:
     ax = plot_views(made_up_check(impossible=3, p_value_overall=0.3))
     assert [label.get_text() for label in ax.get_yticklabels()][-2:] == ["all views together", "impossible sequences"]
-    [against] = [line for line in ax.get_lines() if line.get_label() == "against the model"]
-    [silent] = [line for line in ax.get_lines() if line.get_label() == "nothing found"]
+    [against] = [line for line in ax.get_lines() if line.get_label() == "p ≤ 0.05 by itself"]
+    [silent] = [line for line in ax.get_lines() if line.get_label() == "p > 0.05"]
     rows = len(ax.get_yticks())
     assert (against.get_xdata()[-1], against.get_ydata()[-1]) == (pytest.approx(0.002 / 1.5), rows - 1)
     assert ax.get_xlim()[0] < 0.002 / 1.5

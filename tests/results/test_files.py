@@ -122,6 +122,40 @@ def test_the_file_is_closed_and_its_values_are_in_memory(tmp_path: Path) -> None
     assert isinstance(check["ksd"]["statistic"].variable._data, np.ndarray)
 
 
+def test_a_result_is_saved_over_the_file_that_it_was_loaded_from(tmp_path: Path) -> None:
+    path = tmp_path / "check.nc"
+    made_up_check().to_netcdf(path)
+    check = load(path)
+    check["ksd"].attrs["note"] = "mine"
+    check.to_netcdf(path)
+    xr.testing.assert_identical(load(path), check)
+    assert load(path)["ksd"].attrs["note"] == "mine"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # h5netcdf closes what it never opened
+@pytest.mark.parametrize(
+    ("width", "times"), [(64, 6), *(pytest.param(n, 150, marks=pytest.mark.slow) for n in (1, 64))]
+)
+def test_random_damage_is_refused_or_harmless(
+    width: int, times: int, computed_check: xr.DataTree, tmp_path: Path
+) -> None:
+    computed_check.to_netcdf(tmp_path / "check.nc")
+    whole = (tmp_path / "check.nc").read_bytes()
+    rng = np.random.default_rng(width)
+    refused = 0
+    for _ in range(times):
+        start = rng.integers(len(whole) - width)
+        damaged = whole[:start] + rng.bytes(width) + whole[start + width :]
+        (tmp_path / "damaged.nc").write_bytes(damaged)
+        try:
+            loaded = load(tmp_path / "damaged.nc")
+        except ValueError:
+            refused += 1
+        else:
+            xr.testing.assert_identical(loaded, computed_check)
+    assert refused > times / 3
+
+
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
 def test_truncated_files(share: float, tmp_path: Path) -> None:
     path = tmp_path / "check.nc"
@@ -152,8 +186,18 @@ def test_files_of_others(tmp_path: Path) -> None:
         other.create_group("ksd").create_dataset("x", data=[1.0])
     with pytest.raises(ValueError, match=r"other\.h5: expected "):
         load(tmp_path / "other.h5")
-    with pytest.raises(ValueError, match="expected a netCDF file or a folder of zarr, found another folder"):
+    with pytest.raises(
+        ValueError, match=rf"^{tmp_path.name}: expected a netCDF file or a folder of zarr, found another folder"
+    ):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("path", [".", "..", ""])
+def test_folders_without_a_name(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    with pytest.raises(ValueError, match=r"^(inner|test_folders_\w+): expected a netCDF file or a folder of zarr"):
+        load(path)
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -165,22 +165,23 @@ def test_results_of_other_tests_have_no_factors() -> None:
     assert finding(check, "content-2") == "'aa' is too rare under the model"
 
 
+MIRRORED = "symbols that equal their mirror image (first with last, second with last but one)"
 SCALARS = {
     "surprise": (
         "the data are more probable than the model's own sequences",
         "the data are less probable than the model's own sequences",
     ),
     "mirror": (
-        "too few symbols equal their mirror image under the model",
-        "too many symbols equal their mirror image under the model",
+        f"{MIRRORED} are too rare under the model",
+        f"{MIRRORED} are too frequent under the model",
     ),
     "repeats": (
         "long runs of one symbol are too rare under the model",
         "long runs of one symbol are too frequent under the model",
     ),
     "composition": (
-        "sequences that keep to few symbols are too rare under the model",
-        "sequences that keep to few symbols are too frequent under the model",
+        "sequences of few different symbols are too rare under the model",
+        "sequences of few different symbols are too frequent under the model",
     ),
     "rests": ("'rests' is too small under the model", "'rests' is too large under the model"),
 }
@@ -263,14 +264,14 @@ UNCLEAR = "the model gets the length distribution wrong"
             "spread of the length",
             "lengths are too regular under the model (standard deviation 0.707, in the data 3.54)",
         ),
-        (ODD, EVEN, "even length", "lengths are even too often under the model (100 %, in the data 1 %)"),
-        (EVEN, ODD, "even length", "lengths are even too seldom under the model (1 %, in the data 100 %)"),
+        (ODD, EVEN, "even length", "even lengths are too frequent under the model (100 %, in the data 1 %)"),
+        (EVEN, ODD, "even length", "even lengths are too rare under the model (1 %, in the data 100 %)"),
     ],
 )
 def test_the_direction_of_the_length(
     observed: dict[int, float], expected: dict[int, float], feature: str, words: str
 ) -> None:
-    sign = -1 if any(word in words for word in ("short", "regular", "seldom")) else 1
+    sign = -1 if any(word in words for word in ("short", "regular", "rare")) else 1
     assert lengths_found(observed, expected, (feature, 3.0 * sign, 0.01)) == words
     assert lengths_found(observed, expected, (feature, 3.0 * sign, 0.05)) == words  # the level itself
     assert lengths_found(observed, expected, (feature, 3.0 * sign, 0.06)) == UNCLEAR  # it does not stand out
@@ -283,8 +284,8 @@ def test_several_directions_of_the_length() -> None:
     observed, expected = {4: 0.5, 6: 0.5}, {7: 0.5, 21: 0.5}
     features = [("length", 3.0, 0.01), ("spread of the length", 3.0, 0.01), ("even length", -3.0, 0.01)]
     assert lengths_found(observed, expected, *features) == (
-        "lengths are too long under the model (mean 14, in the data 5), too variable under the model (standard "
-        "deviation 7, in the data 1) and even too seldom under the model (0 %, in the data 100 %)"
+        "lengths are too long under the model (mean 14, in the data 5) and too variable under the model (standard "
+        "deviation 7, in the data 1) and even lengths are too rare under the model (0 %, in the data 100 %)"
     )
 
 
@@ -343,7 +344,7 @@ def test_means_must_differ_by_three_standard_errors(mean: float, words: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("even", "words"), [(0.12, "even too often"), (0.14, ""), (0.86, ""), (0.88, "even too seldom")]
+    ("even", "words"), [(0.12, "are too frequent"), (0.14, ""), (0.86, ""), (0.88, "are too rare")]
 )
 def test_shares_of_even_lengths_must_differ_by_four_standard_errors(even: float, words: str) -> None:
     # Of 30 sequences, if the model were right, and 1000 of the model: 0.0927.
@@ -364,7 +365,7 @@ def test_lengths_of_a_model_that_was_not_sampled_are_known_as_far_as_the_data_re
     variable = lengths_found(NARROW, WIDE, ("spread of the length", 3.0, 0.01), sampled=False)
     assert variable == "lengths are too variable under the model"
     seldom = lengths_found(EVEN, ODD, ("even length", -3.0, 0.01), sampled=False)
-    assert seldom == "lengths are even too seldom under the model"
+    assert seldom == "even lengths are too rare under the model"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 LONGEST = 60
 LENGTHS = torch.arange(LONGEST + 1, dtype=torch.double)
-WORDS = ("too short", "too long", "too regular", "too variable", "even too seldom", "even too often")
+WORDS = (
+    "too short",
+    "too long",
+    "too regular",
+    "too variable",
+    "even lengths are too rare",
+    "even lengths are too frequent",
+)
 
 
 def proportional(weight: Callable[[float], float], shortest: int = 1, longest: int = LONGEST) -> Tensor:
@@ -155,10 +162,10 @@ def test_the_pairs_are_what_they_are_called() -> None:
     same_mean = [name for name, (model, data) in PAIRS.items() if abs(moments(model)[0] - moments(data)[0]) < 1e-6]
     assert len(same_mean) >= 12
     assert true_words(*PAIRS["no fault"]) == set()
-    assert true_words(*PAIRS["uniform / skewed, with the same mean and spread"]) == {"even too often"}
-    assert true_words(*PAIRS["geometric / heavy-tailed"]) == {"too regular", "even too often"}
-    assert true_words(*PAIRS["heavy-tailed / geometric"]) == {"too variable", "even too seldom"}
-    assert true_words(*PAIRS["geometric / fixed"]) == {"too variable", "even too seldom"}
+    assert true_words(*PAIRS["uniform / skewed, with the same mean and spread"]) == {"even lengths are too frequent"}
+    assert true_words(*PAIRS["geometric / heavy-tailed"]) == {"too regular", "even lengths are too frequent"}
+    assert true_words(*PAIRS["heavy-tailed / geometric"]) == {"too variable", "even lengths are too rare"}
+    assert true_words(*PAIRS["geometric / fixed"]) == {"too variable", "even lengths are too rare"}
 
 
 @pytest.mark.parametrize("sampled", [True, False], ids=["sampled", "not sampled"])
@@ -172,7 +179,7 @@ def test_words_about_lengths_are_true(pair: str, sampled: bool) -> None:
         "geometric, longer": {"too short"},
         "geometric / Poisson": {"too variable"},
         "heavy-tailed / geometric": set(),
-        "Poisson / even": {"even too seldom"},
+        "Poisson / even": {"even lengths are too rare"},
     }
     assert told[pair] <= said
 

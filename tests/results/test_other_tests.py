@@ -46,7 +46,7 @@ def test_what_lacks_weights_and_shares_is_read_and_drawn(test: str) -> None:
     told = verdict(check)
     assert told.startswith("the model does not fit (p = 0.0")
     assert " wrong" in told
-    assert "sequences are not the model's" not in told
+    assert "do not come from the model" not in told
     table = summary(check)
     assert table.index.tolist() == [*views, "overall"]
     rejecting = [view for view in views if table.loc[view, "finding"]]

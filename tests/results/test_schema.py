@@ -113,7 +113,7 @@ def test_power_follows_the_schema() -> None:
     from pyro_ksd.examples import random_walk
 
     table = power(
-        random_walk(3), random_walk(3, hold=0.3), [4, 8], views="content-2", runs=2, num_bootstrap=9, progress=False
+        random_walk(3), random_walk(3, hold=0.3), [4, 8], views="content-2", runs=2, num_bootstrap=19, progress=False
     )
     assert list(table.columns.levels[0].intersection(POWER)) == sorted(POWER)
     assert set(table.columns.get_level_values(0)) == set(POWER)

@@ -13,6 +13,8 @@ from synthetic import TEN_VIEWS, VIEWS, changed, check_with, factor_group, made_
 from pyro_ksd.results.check_table import summary
 from pyro_ksd.results.verdicts import reason_views, verdict, worst_view
 
+NOT_SHOWN = "the data do not show that more than 5 % of the sequences do not come from the model"
+LIMIT = "off by more than a factor of 1.25"
 UNDECIDED = "; whether n-grams are off by more than a factor of 1.25 is undecided"
 NO_FIT = "the model does not fit (p = 0.004): "
 FEATURES = {
@@ -23,9 +25,13 @@ FEATURES = {
     "surprise": ("log-probability", "the data are more probable than the model's own sequences"),
     "skip": ("a_b", "'a_b' is too rare under the model"),
     "position": ("a at position 1 of 6", "'a at position 1 of 6' is too rare under the model"),
-    "mirror": ("mirrored symbols", "too few symbols equal their mirror image under the model"),
+    "mirror": (
+        "mirrored symbols",
+        "symbols that equal their mirror image (first with last, second with last but one) are too rare under the "
+        "model",
+    ),
     "repeats": ("runs of 4 equal symbols", "long runs of one symbol are too rare under the model"),
-    "composition": ("unevenness", "sequences that keep to few symbols are too rare under the model"),
+    "composition": ("unevenness", "sequences of few different symbols are too rare under the model"),
     "end": ("a$", "'a$' is too rare as the last symbol under the model"),
     "ends": ("^a...b$", "'^a...b$' is too rare as the first and the last symbol under the model"),
     "rests": ("rests", "'rests' is too small under the model"),
@@ -128,7 +134,10 @@ def test_verdict(features: list[tuple[Any, ...]], p_values: dict[str, float], ov
         ({"surprise": 0.001, "start": 0.001}, (), told("start")),
         ({"surprise": 0.0001, "content-2": 0.001}, (), told("content-2")),
         ({"surprise": 0.0001, "mirror": 0.001}, (), told("mirror")),
-        ({"surprise": 0.0001, "content-2": 0.001}, ("content-2",), NO_FIT + UNNAMED["content-2"]),
+        # ... or where nothing else can say what is wrong.
+        ({"surprise": 0.0001, "content-2": 0.001}, ("content-2",), told("surprise")),
+        ({"surprise": 0.001, "skip": 0.0001, "content-2": 0.001}, ("content-2", "skip"), told("surprise")),
+        ({"surprise": 0.001, "skip": 0.0001, "content-2": 0.001}, ("content-2",), told("skip")),
         # What cannot say what is wrong is silent where something else can.
         ({"content-2": 0.001, "start": 0.001}, ("content-2",), told("start")),
         ({"content-2": 0.001, "start": 0.001}, ("start",), told("content-2")),
@@ -172,8 +181,9 @@ def test_reasons_come_in_the_order_of_the_views() -> None:
     ("share", "words"),
     [
         (0.0, ""),
-        (0.1234, "; at least 12.3 % of the sequences are not the model's"),
-        (0.005, "; at least 0.5 % of the sequences are not the model's"),
+        (0.1234, "; at least 12.3 % of the sequences do not come from the model (a lower bound)"),
+        (0.01, "; at least 1 % of the sequences do not come from the model (a lower bound)"),
+        (0.0099, ""),
         (np.nan, ""),
     ],
 )
@@ -187,15 +197,14 @@ def test_the_share_of_foreign_sequences(share: float, words: str) -> None:
 @pytest.mark.parametrize(
     ("p", "upper", "words"),
     [
-        (0.05, 0.9, "; more than 5 % of them (p = 0.050)"),
-        (0.0004, 0.01, "; more than 5 % of them (p = 0.0004)"),
-        (0.3, 0.05, "; what the views see is demonstrably small (relative discrepancy at most 5 %)"),
-        (0.3, 0.0123, "; what the views see is demonstrably small (relative discrepancy at most 1.23 %)"),
+        (0.05, 0.9, "; this share is larger than 5 % (p = 0.050)"),
+        (0.0004, 0.01, "; this share is larger than 5 % (p = 0.0004)"),
+        (0.3, 0.05, "; the misfit that the views see is demonstrably small (relative discrepancy at most 5 %)"),
+        (0.3, 0.0123, "; the misfit that the views see is demonstrably small (relative discrepancy at most 1.23 %)"),
         (
             0.051,
             0.0501,
-            "; whether more than 5 % of the sequences are not the model's is undecided (p = 0.051; relative "
-            "discrepancy at most 5.01 %)",
+            f"; {NOT_SHOWN} (p = 0.051; relative discrepancy at most 5.01 %)",
         ),
     ],
 )
@@ -207,9 +216,11 @@ def test_the_tolerance(p: float, upper: float, words: str, overall: float) -> No
     check = changed(check, "ksd", tolerance_p_value_overall=p, discrepancy_upper=uppers, foreign_share_overall=0.07)
     if overall > 0.05:
         start = "the model may fit: the check found nothing wrong (p = 0.200)"
-        words = words.replace("of them", "of the sequences are not the model's")
+        words = words.replace(
+            "this share is larger than 5 %", "more than 5 % of the sequences do not come from the model"
+        )
     else:
-        start = verdict(made_up_check()) + "; at least 7 % of the sequences are not the model's"
+        start = verdict(made_up_check()) + "; at least 7 % of the sequences do not come from the model (a lower bound)"
     assert verdict(check) == start + words + UNDECIDED
 
 
@@ -219,17 +230,20 @@ def test_the_tolerance(p: float, upper: float, words: str, overall: float) -> No
         (
             0.3,
             [np.nan, 0.02, np.nan, 0.04, 0.01],
-            "what the views see is demonstrably small (relative discrepancy at most 4 %)",
+            "the misfit that the views see is demonstrably small (relative discrepancy at most 4 %)",
         ),
-        (0.3, [np.nan] * 5, "whether more than 5 % of the sequences are not the model's is undecided (p = 0.300)"),
-        (np.nan, [np.nan] * 5, "whether more than 5 % of the sequences are not the model's is undecided"),
+        (
+            0.3,
+            [np.nan] * 5,
+            f"{NOT_SHOWN} (p = 0.300)",
+        ),
+        (np.nan, [np.nan] * 5, f"{NOT_SHOWN}"),
         (
             np.nan,
             [0.3] * 5,
-            "whether more than 5 % of the sequences are not the model's is undecided (relative "
-            "discrepancy at most 30 %)",
+            f"{NOT_SHOWN} (relative discrepancy at most 30 %)",
         ),
-        (0.01, [0.3] * 5, "more than 5 % of the sequences are not the model's (p = 0.010)"),
+        (0.01, [0.3] * 5, "more than 5 % of the sequences do not come from the model (p = 0.010)"),
     ],
 )
 def test_the_tolerance_where_some_numbers_are_unknown(p: float, upper: list[float], words: str) -> None:
@@ -264,24 +278,27 @@ PAIRS = inside("aa", "ab", "ba", "bb")
 @pytest.mark.parametrize(
     ("factors", "words"),
     [
-        (SINGLES, "; no symbol is off by more than a factor of 1.25"),
-        (SINGLES | PAIRS, "; no symbol or pair is off by more than a factor of 1.25"),
+        (SINGLES, "; in the whole sequences, no symbol is off by more than a factor of 1.25"),
+        (SINGLES | PAIRS, "; in the whole sequences, no symbol or pair is off by more than a factor of 1.25"),
         (
             SINGLES | PAIRS | inside(*(f"{one}{two}" for one in PAIRS for two in "ab")),
-            "; no symbol, pair or run of 3 is off by more than a factor of 1.25",
+            "; in the whole sequences, no symbol, pair or run of 3 is off by more than a factor of 1.25",
         ),
         # Symbols first, and pairs only if these are within.
-        (SINGLES | PAIRS | {"ab": (1.2, OPEN)}, "; no symbol is off by more than a factor of 1.25"),
+        (
+            SINGLES | PAIRS | {"ab": (1.2, OPEN)},
+            "; in the whole sequences, no symbol is off by more than a factor of 1.25",
+        ),
         ({"a": (1.2, OPEN), "b": (1.0, IN)} | PAIRS, UNDECIDED),
         ({"a": (1.2, UNKNOWN), "b": (1.0, UNKNOWN)} | PAIRS, UNDECIDED),
         # Some cannot be estimated, or do not occur.
         (
             SINGLES | PAIRS | {"bb": (1.0, UNKNOWN)},
-            "; of the n-grams that were estimated (2 symbols, 3 pairs) none is off by more than a factor of 1.25",
+            f"; in the whole sequences, none of the n-grams that were estimated (2 symbols, 3 pairs) is {LIMIT}",
         ),
         (
             SINGLES | inside("ab"),
-            "; of the n-grams that were estimated (2 symbols, 1 pair) none is off by more than a factor of 1.25",
+            f"; in the whole sequences, none of the n-grams that were estimated (2 symbols, 1 pair) is {LIMIT}",
         ),
         # Some are outside: the farthest one is named, of the view with the smallest p-value.
         (SINGLES | PAIRS | {"ab": (1.6, OUT)}, "; 'ab' is off by more than a factor of 1.25"),
@@ -306,9 +323,8 @@ def test_the_factor_that_is_tolerated(factors: dict[str, tuple[float, str]], wor
 def test_impossible_sequences_come_first() -> None:
     sentence = verdict(made_up_check(impossible=5, p_value_overall=0.3))
     assert sentence == (
-        "the model does not fit (p = 0): it gives probability zero to 5 of the 35 sequences (number 0 at site x_0, "
-        "1 at site x_1, 2 at site x_2, ...), so it cannot have made them; as for the others, it may fit: the check "
-        "found nothing wrong (p = 0.300)"
+        "the model does not fit (p = 0): 5 of the 35 sequences are impossible under the model (index 0 at site x_0, "
+        "1 at site x_1, 2 at site x_2, ...); the others may fit: the check found nothing wrong (p = 0.300)"
     )
     same = changed(made_up_check(impossible=5), "ksd_impossible", site=np.array(["x and 19 others"] * 5, dtype=object))
     assert "(number 0, 1, 2, ... at site x and 19 others), so it cannot" in verdict(same)
@@ -318,9 +334,10 @@ def test_impossible_sequences_come_first() -> None:
     assert "(number 0, 1), so it cannot" in verdict(none)
     check = changed(made_up_check(impossible=2), "ksd_impossible", site=np.array(["", "x"], dtype=object))
     assert verdict(check).startswith(
-        "the model does not fit (p = 0): it gives probability zero to 2 of the 32 sequences (number 0, 1 at site x), "
-        "so it cannot have made them; as for the others, it does not fit either (p = 0.004): "
+        "the model does not fit (p = 0): 2 of the 32 sequences are impossible under the model (index 0, 1 at site x); "
+        "the others do not fit either (p = 0.004): "
     )
+    assert "1 of the 31 sequences is impossible" in verdict(made_up_check(impossible=1))
 
 
 @pytest.mark.parametrize(

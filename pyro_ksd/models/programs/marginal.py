@@ -43,7 +43,7 @@ _DEFAULT_POINTS = {1: 64, 2: 400}  # by the number of latent numbers, for each c
 _MANY_POINTS = 512
 _LARGEST_ERROR = 0.5  # of a log-ratio, beyond which a check would be of another model
 _COMPARED = 20  # sequences, and edits of each, on which the error is found
-_SYMBOLS = 8  # replacements of a symbol there, and symbols that come and go
+_SYMBOLS = 8  # replacements of a symbol there, and symbols that are inserted or deleted
 _MEDIANS = torch.zeros(1, MOST_DIMENSIONS, dtype=torch.double)
 
 

@@ -24,7 +24,7 @@ from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.sequences.container import Sequences
 
 
-@pytest.mark.filterwarnings("ignore:the view.s. .* compare runs of symbols")  # of few data
+@pytest.mark.filterwarnings("ignore:the view.s. .* cannot be used with")  # of few data
 def test_no_sequences_and_empty_sequences() -> None:
     model = as_model(programs.length_first, DATA)
     assert model.log_joint(DATA[:0]).shape == (0,)

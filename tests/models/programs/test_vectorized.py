@@ -286,7 +286,7 @@ def test_a_batch_of_one_sequence(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["HMM", "mixture of chains", "chain with stop"])
-@pytest.mark.filterwarnings("ignore:the view.s. .* compare runs of symbols")  # of few data
+@pytest.mark.filterwarnings("ignore:the view.s. .* cannot be used with")  # of few data
 def test_data_that_begin_with_single_symbols(name: str) -> None:
     data = Sequences.of([[1]] * 45 + [[0, 1, 1], [2, 0]], SIZE)
     ksd_check(EXAMPLES[name].program, data, num_bootstrap=5, progress=False)

@@ -33,7 +33,7 @@ def test_the_empty_sequence_is_certain() -> None:
     assert GivenLengths(CHAIN).log_joint(Sequences.of([[], []], SIZE)).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.filterwarnings("ignore:the view.s. .* compare runs of symbols")  # of few data
+@pytest.mark.filterwarnings("ignore:the view.s. .* cannot be used with")  # of few data
 def test_empty_sequences_of_the_data_are_no_fault_of_such_a_model() -> None:
     """They have no symbols to check, and no edits, so that the statistic counts pairs with them as zero."""
     with pytest.warns(UserWarning, match="gives no probability to lengths"):
