@@ -100,6 +100,7 @@ from pyro_ksd.kernels import (
     GapWeightedKernel,
     HammingKernel,
     IMQHammingKernel,
+    LandmarkKernel,
     LengthKernel,
     PositionKernel,
     RepeatsKernel,
@@ -738,6 +739,17 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
             ],
         },
     ),
+    "LandmarkKernel": (
+        with_defaults(LandmarkKernel, kernel=HammingKernel(), landmarks=DATA),
+        {"kernel": [None, "ab", 3, HammingKernel, zs()], "landmarks": [*SEQUENCES, DATA[:0]]},
+    ),
+    "LandmarkKernel.from_sequences": (
+        with_defaults(LandmarkKernel.from_sequences, kernel=HammingKernel(), sequences=DATA),
+        {
+            "kernel": [None, "ab", 3, HammingKernel, zs()], "sequences": SEQUENCES, "num_landmarks": COUNTS,
+            "seed": SEEDS,
+        },
+    ),
     "IMQHammingKernel": (
         IMQHammingKernel,
         {"scale": [None, "1", 0, -1, NAN, math.inf, True, [1]], "exponent": [None, "1", 0, -1, NAN, math.inf, True]},
@@ -757,6 +769,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
                 ), GapWeightedKernel(), EmbeddingKernel(lambda x: x.tokens[:, :1]), DiracKernel("length",
             ),
             HammingKernel() + StartKernel(), HammingKernel() * StartKernel(), 2 * HammingKernel(),
+            LandmarkKernel(HammingKernel(), DATA),
         )
     },
     "stein_matrices": (

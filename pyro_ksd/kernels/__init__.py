@@ -12,6 +12,7 @@ from pyro_ksd.kernels.ends import EndsKernel
 from pyro_ksd.kernels.gap_weighted import GapWeightedKernel
 from pyro_ksd.kernels.hamming import HammingKernel
 from pyro_ksd.kernels.imq_hamming import IMQHammingKernel
+from pyro_ksd.kernels.landmarks import LandmarkKernel
 from pyro_ksd.kernels.length import LengthKernel
 from pyro_ksd.kernels.mirror import MirrorKernel
 from pyro_ksd.kernels.position import PositionKernel
@@ -33,6 +34,7 @@ __all__ = [
     "HammingKernel",
     "IMQHammingKernel",
     "Kernel",
+    "LandmarkKernel",
     "LengthKernel",
     "MirrorKernel",
     "PairwiseKernel",

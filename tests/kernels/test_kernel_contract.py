@@ -32,6 +32,7 @@ from pyro_ksd.kernels import (
     HammingKernel,
     IMQHammingKernel,
     Kernel,
+    LandmarkKernel,
     LengthKernel,
     MirrorKernel,
     PositionKernel,
@@ -99,6 +100,19 @@ def symbol_sums(x: Sequences) -> Tensor:
     return torch.stack([x.tokens.sum(1).double().cos(), x.tokens.sum(1).double().sin()], 1)
 
 
+LANDMARKS = Sequences.of(random_rows(SIZE, 25, 7, seed=11), SIZE)
+
+
+def projected(kernel: Kernel[Any], landmarks: Sequences) -> Diagonal:
+    inverse = torch.linalg.pinv(kernel.gram(landmarks, landmarks), rtol=1e-10, hermitian=True)
+
+    def diagonal(x: Sequences) -> Tensor:
+        between = kernel.gram(x, landmarks)
+        return (between @ inverse * between).sum(1)
+
+    return diagonal
+
+
 # Each kernel with k(x, x), as documented.
 KERNELS: dict[str, tuple[Kernel[Any], Diagonal]] = {
     "contiguous, 1": (ContiguousKernel(1), at_least(1)),
@@ -124,6 +138,11 @@ KERNELS: dict[str, tuple[Kernel[Any], Diagonal]] = {
     "length": (LengthKernel(), square_of(lambda x: len(x) ** 2)),
     "length, several features": (LengthKernel(waves), lambda x: one(x) + x.lengths.double().square()),
     "embedding": (EmbeddingKernel(symbol_sums), one),
+    "landmarks": (LandmarkKernel(HammingKernel(), LANDMARKS), projected(HammingKernel(), LANDMARKS)),
+    "landmarks, few": (
+        LandmarkKernel(GapWeightedKernel(), LANDMARKS[:9]),
+        projected(GapWeightedKernel(), LANDMARKS[:9]),
+    ),
     "Hamming": (HammingKernel(), one),
     "IMQ Hamming": (IMQHammingKernel(scale=0.5, exponent=0.3), lambda x: one(x) * 3**0.3),
     "cyclic Gaussian": (CyclicGaussianKernel(), one),
