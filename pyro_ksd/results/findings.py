@@ -171,7 +171,7 @@ def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
     lengths = dataset(check, "ksd_length")
     data = _Moments.of(lengths["observed"], dataset(check, "ksd").sizes["sequence"])
     num_drawn = int(lengths.attrs.get("num_drawn", 0))
-    model = _Moments.of(lengths["expected"], num_drawn or data.size)
+    model = _Moments.of(lengths["expected"], num_drawn or (math.inf if "expected_low" in lengths else data.size))
     told = own.isel(ngram=own["p_value"].values <= level)
     signs = dict(zip(told["label"].values.tolist(), np.sign(told["mean"].values).tolist(), strict=True))
     surplus = _surpluses(model, data)
@@ -215,7 +215,7 @@ def _certain(surplus: dict[str, float], lengths: xr.Dataset, data: _Moments) -> 
     if "expected_low" not in lengths:
         return {name: sign for name, sign in surplus.items() if name == "even length" or (name != "length" and sign > 0)}, False
     is_complete = bool(lengths.attrs["complete"])
-    others = [_surpluses(_Moments.of(lengths[name], data.size), data) for name in ("expected_low", "expected_high")]
+    others = [_surpluses(_Moments.of(lengths[name], math.inf), data) for name in ("expected_low", "expected_high")]
     same = {name: sign for name, sign in surplus.items() if all(other[name] == sign for other in others)}
     if is_complete and float(lengths["expected_high"][-1]) < _NEGLIGIBLE:
         return same, True
@@ -224,16 +224,19 @@ def _certain(surplus: dict[str, float], lengths: xr.Dataset, data: _Moments) -> 
 
 @dataclass(frozen=True)
 class _Moments:
-    """Some moments of a length distribution, with the standard errors of their estimates from ``size`` sequences."""
+    """Some moments of a length distribution, with the standard errors of their estimates from ``size`` sequences.
 
-    size: int
+    An infinite size is that of moments which are known.
+    """
+
+    size: float
     mean: float
     variance: float
     fourth: float
     even: float
 
     @staticmethod
-    def of(shares: xr.DataArray, size: int) -> _Moments:
+    def of(shares: xr.DataArray, size: float) -> _Moments:
         p = shares.values
         length = shares["length"].values
         mean = float(p @ length)

@@ -32,6 +32,7 @@ from pyro_ksd.kernels import (
     SkipKernel,
     StartKernel,
 )
+from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import barker, mpf
 from pyro_ksd.stein.length_features import length_kernel
@@ -110,7 +111,7 @@ def test_impossible_sequences_say_nothing_of_the_length() -> None:
 
         def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
             assert self.log_joint(sequences).isfinite().all()
-            return super().log_ratio(sequences, edits)
+            return SequenceModel.log_ratio(self, sequences, edits)
 
     model = NoZeros(walk())
     log_joint = model.log_joint(DATA)
@@ -120,7 +121,7 @@ def test_impossible_sequences_say_nothing_of_the_length() -> None:
     [alone] = chosen_views("length", None, None, [model], DATA[possible])
     lengths = Sequences.of([[1] * length for length in range(1, 20)], 5)
     np.testing.assert_array_equal(view.kernel.gram(lengths, lengths), alone.kernel.gram(lengths, lengths))
-    [unknown] = chosen_views("length", None, None, [model], DATA, typical=DATA[:0])
+    [unknown] = chosen_views("length", None, None, [model], DATA, possible=DATA[:0])
     assert isinstance(unknown.kernel, LengthKernel)
     assert unknown.kernel.distribution is None
 
