@@ -19,7 +19,7 @@ _MOST_NAMED = 3  # features that a sentence can bear
 _DIGITS = (2, 3, 4)  # of a factor: as few as tell it from the ends of its interval
 _SURE = 3.0  # standard errors of a difference of lengths before its direction is told
 _SURE_OF_PARITY = 4.0  # the same for the share of even lengths, which often differs by nothing but chance
-_NEGLIGIBLE = 1e-4  # the probability of the longest length, if hardly any longer ones are missing
+_NEGLIGIBLE = 1e-4  # the probability of the last length of a tail, after which hardly any are missing
 _SCALAR = {
     "surprise": (
         "the data are more probable than the model's own sequences",
@@ -187,7 +187,9 @@ def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
     if "spread of the length" in agreed:
         deviations = (model.variance**0.5, data.variance**0.5)
         word = "variable" if agreed["spread of the length"] > 0 else "regular"
-        numbers = f" (standard deviation {about}{{:.3g}}, in the data {{:.3g}})".format(*deviations) if has_numbers else ""
+        numbers = (
+            f" (standard deviation {about}{{:.3g}}, in the data {{:.3g}})".format(*deviations) if has_numbers else ""
+        )
         found.append(f"too {word} under the model{numbers}")
     if "even length" in agreed:
         word = "often" if agreed["even length"] > 0 else "seldom"
@@ -207,19 +209,27 @@ def _surpluses(model: _Moments, data: _Moments) -> dict[str, float]:
 
 
 def _certain(surplus: dict[str, float], lengths: xr.Dataset, data: _Moments) -> tuple[dict[str, float], bool]:
-    """The directions that are the same however wrong the ratios of a model without draws are, and whether to show sizes.
+    """The directions that hold however wrong the ratios of a model without draws are, and whether to show sizes.
 
-    Where nothing is known beyond the data, as in the files of early versions, that is only what further lengths would
+    Where nothing is known beyond the data, as in the files of early versions, these are only what further lengths would
     make more true.
     """
+    growing = {name: sign for name, sign in surplus.items() if name != "even length" and sign > 0}
     if "expected_low" not in lengths:
-        return {name: sign for name, sign in surplus.items() if name == "even length" or (name != "length" and sign > 0)}, False
-    is_complete = bool(lengths.attrs["complete"])
+        return {name: sign for name, sign in surplus.items() if name in {"even length", *growing} - {"length"}}, False
     others = [_surpluses(_Moments.of(lengths[name], math.inf), data) for name in ("expected_low", "expected_high")]
     same = {name: sign for name, sign in surplus.items() if all(other[name] == sign for other in others)}
-    if is_complete and float(lengths["expected_high"][-1]) < _NEGLIGIBLE:
+    is_complete = bool(lengths.attrs["complete"])
+    if is_complete and _has_all(lengths):
         return same, True
-    return {name: sign for name, sign in same.items() if sign > 0 and name != "even length"}, is_complete
+    return {name: sign for name, sign in same.items() if name in growing}, is_complete
+
+
+def _has_all(lengths: xr.Dataset) -> bool:
+    """Whether hardly any lengths are missing even if ratios are larger: there are none, or they are improbable."""
+    last = int(np.flatnonzero(lengths["expected"].values)[-1])
+    estimated, largest = (float(lengths[name][last]) for name in ("expected", "expected_high"))
+    return estimated >= _NEGLIGIBLE or largest < _NEGLIGIBLE
 
 
 @dataclass(frozen=True)

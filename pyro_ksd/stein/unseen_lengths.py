@@ -125,7 +125,7 @@ def _num_walkers(model: SequenceModel, tail: Neighborhood, walkers: Sequences) -
 
 
 def _moved(walkers: Sequences, edits: Edits, weights: Tensor, count: int, generator: torch.Generator) -> Sequences:
-    """New walkers, drawn out of the edited sequences by the logs of their weights; none if all of these are ``-inf``."""
+    """New walkers, drawn out of the edited sequences by the logs of their weights; none if all are ``-inf``."""
     total = weights.logsumexp(0)
     if total == -torch.inf:
         return walkers[:0]

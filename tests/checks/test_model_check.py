@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ import pytest
 import torch
 import xarray as xr
 from counting_objects import CountingNetwork, CountingObject
-from example_models import walk
+from example_models import Unsampled, walk
 from pyro import poutine
 
-from pyro_ksd import AutoregressiveModel, Sequences, View, ksd_check, verdict
+from benchmarks.true_models import field, lengths_between
+from pyro_ksd import AutoregressiveModel, MarkovSequence, Sequences, View, ksd_check, verdict
+from pyro_ksd.edits import Substitutions
 from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests.lookahead import missing_rows
 from pyro_ksd.kernels import EmbeddingKernel, HammingKernel
@@ -228,3 +231,69 @@ def test_the_level_counts_in_the_verdict_and_in_the_bounds() -> None:
     assert "does not fit" in verdict(usual)
     shares = [float(check["ksd"]["foreign_share_overall"]) for check in (strict, usual, lax)]
     assert shares[0] == 0 < shares[1] < shares[2]
+
+
+def stops(sequences: torch.Tensor, lengths: torch.Tensor) -> None:
+    """Two symbols, and a stop with the probability 0.1."""
+    with pyro.plate("sequences", len(lengths)):
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"x_{t}", dist.Categorical(torch.ones(2) / 2), obs=sequences[:, t])
+                pyro.sample(f"stop_{t}", dist.Bernoulli(0.1), obs=(lengths == t + 1).float())
+
+
+def energy(sequences: torch.Tensor, lengths: torch.Tensor) -> None:
+    """Equal neighbors attract each other, and each length is 0.9 times as probable as the one before."""
+    inside = torch.arange(1, sequences.shape[1]) < lengths[:, None]
+    equal = ((sequences[:, 1:] == sequences[:, :-1]) & inside).sum(1)
+    empty = torch.where(lengths > 0, 0.0, -torch.inf)
+    with pyro.plate("sequences", len(lengths)):
+        pyro.factor("energy", 0.5 * equal - 1.08 * lengths + empty)
+
+
+def cut_at(length: int, program: Any, count: int = 100) -> Sequences:
+    """Sequences of a program, cut at a length."""
+    coin = torch.ones(2) / 2
+    moves = torch.tensor([[0.5, 0.0], [0.0, 0.5]]).exp() if program is energy else torch.ones(2, 2)
+    stop = 1 - (math.exp(0.5) + 1) * math.exp(-1.08) if program is energy else 0.1
+    chain = MarkovSequence.from_transitions(coin, moves / moves.sum(1, keepdim=True), stop=stop)
+    whole = chain.draw(count, torch.Generator().manual_seed(0))
+    return Sequences(whole.tokens[:, :length], whole.lengths.clamp(max=length), 2)
+
+
+@pytest.mark.parametrize("program", [stops, energy])
+def test_data_that_are_cut_at_a_length_do_not_fit_a_program_that_cannot_be_sampled(program: Any) -> None:
+    options: Any = {"views": "length", "num_bootstrap": 99, "progress": False}
+    cut = ksd_check(program, cut_at(8, program), **options)
+    assert cut["ksd"].attrs["kind"] == "wild"
+    assert float(cut["ksd"]["p_value_overall"]) == 0.01
+    if program is stops:
+        expected = cut["ksd_length"]["expected"].values
+        np.testing.assert_allclose(expected[1:20], 0.1 * 0.9 ** np.arange(19), rtol=1e-4)
+        assert "lengths are too long under the model (mean about 10, in the data 5." in verdict(cut)
+    one_length = ksd_check(program, cut_at(8, program)[cut_at(8, program).lengths == 8], **options)
+    assert float(one_length["ksd"]["p_value_overall"]) == 0.01
+    assert float(ksd_check(program, cut_at(1000, program), **options)["ksd"]["p_value_overall"]) > 0.1
+
+
+def test_a_model_with_a_last_length_fits_its_own_sequences() -> None:
+    model = field(12, per_symbol=-1.3)
+    data = model.draw(100, torch.Generator().manual_seed(0))
+    assert int((data.lengths == 12).sum()) > 5
+    check = ksd_check(Unsampled(model), data, views="length", num_bootstrap=99, progress=False)
+    assert float(check["ksd"]["p_value_overall"]) > 0.1
+    assert check["ksd_length"].sizes["length"] == 13
+
+
+@pytest.mark.parametrize(("fixed", "kind"), [(False, "wild"), (True, "parametric")])
+def test_with_substitutions_alone_the_lengths_are_given(fixed: bool, kind: str) -> None:
+    """Lengths that are wrong do not matter, nor are they the model's in the null draws."""
+    model = lengths_between(10, 10) if fixed else random_walk(4, mean_length=5.0)
+    data = (model if fixed else random_walk(4, mean_length=40.0)).draw(60, torch.Generator().manual_seed(0))
+    check = ksd_check(model, data, neighborhood=Substitutions(), num_bootstrap=99, progress=False)
+    assert check["ksd"].attrs["edits"] == "substitution"
+    assert check["ksd"].attrs["kind"] == kind
+    assert "length" not in check["ksd"]["view"].values
+    assert float(check["ksd"]["p_value_overall"]) > 0.05
+    asked = {"neighborhood": Substitutions(), "bootstrap": "parametric", "num_bootstrap": 19, "progress": False}
+    assert ksd_check(model, data, **asked)["ksd"].attrs["kind"] == "parametric"

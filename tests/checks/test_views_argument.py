@@ -18,8 +18,8 @@ from torch import Tensor
 
 from pyro_ksd import View, ksd_check, verdict
 from pyro_ksd.checks.check_setup import set_up_check
-from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits, recurrence
-from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, Substitutions, zs
+from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, keep_lengths, kinds_of_edits, recurrence
+from pyro_ksd.edits.neighborhoods import BeforeEnd, DoubleSubstitutions, Neighborhood, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels import (
     CompositionKernel,
@@ -196,6 +196,20 @@ def test_without_probabilities_of_lengths_there_are_only_substitutions() -> None
         check_keeps_length(others, DATA, why)
     with pytest.raises(ValueError, match=r"views: expected names out of .*'ends', 'mirror', .* found 'length'"):
         chosen_views("length", Substitutions(), None, [walk()], DATA, given_lengths=why)
+
+
+@pytest.mark.parametrize(
+    "around", [Substitutions(), BeforeEnd(Substitutions(2)), Substitutions() | DoubleSubstitutions()]
+)
+def test_with_substitutions_alone_no_view_changes_a_length(around: Neighborhood) -> None:
+    views = chosen_views(None, around, None, [walk()], DATA)
+    assert [view.name for view in views] == [view.name for view in default_views() if view.name != "length"]
+    check_keeps_length(views, DATA, "only symbols are replaced")
+    assert keep_lengths(views)
+    assert not keep_lengths(chosen_views(None, None, None, [walk()], DATA))
+    assert not keep_lengths(chosen_views(None, zs(1), None, [walk()], DATA))
+    with pytest.raises(ValueError, match="views: found 'length', but neighborhood= has only substitutions"):
+        chosen_views(["start", "length"], around, None, [walk()], DATA)
 
 
 def coins(sequences: Tensor, lengths: Tensor) -> None:

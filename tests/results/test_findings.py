@@ -222,6 +222,24 @@ def lengths_found(
     return finding(check, "length")
 
 
+def unsampled_found(
+    observed: dict[int, float],
+    expected: list[dict[int, float]],
+    feature: tuple[str, float, float],
+    complete: bool = True,
+) -> str:
+    """What the length found for a model without draws.
+
+    :param expected: the estimated probabilities, and those with smaller and with larger ratios.
+    """
+    check = check_with([("length", *feature)], {"length": 0.001}, lengths=(observed, expected[0]))
+    group = check["ksd_length"].to_dataset()
+    for name, shares in zip(("expected_low", "expected_high"), expected[1:], strict=True):
+        group[name] = ("length", [shares.get(length, 0.0) for length in group["length"].values.tolist()])
+    check["ksd_length"] = xr.DataTree(group.assign_attrs(num_drawn=0, complete=int(complete)))
+    return finding(check, "length")
+
+
 SHORT, LONG = {4: 0.5, 6: 0.5}, {9: 0.5, 11: 0.5}
 NARROW, WIDE = {7: 0.25, 8: 0.5, 9: 0.25}, {3: 0.25, 8: 0.5, 13: 0.25}
 EVEN, ODD = {4: 0.5, 8: 0.5}, {3: 0.5, 4: 0.01, 9: 0.49}
@@ -268,6 +286,49 @@ def test_several_directions_of_the_length() -> None:
         "lengths are too long under the model (mean 14, in the data 5), too variable under the model (standard "
         "deviation 7, in the data 1) and even too seldom under the model (0 %, in the data 100 %)"
     )
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected", "feature", "words"),
+    [
+        (SHORT, LONG, "length", "lengths are too long under the model (mean about 10, in the data 5)"),
+        (LONG, SHORT, "length", "lengths are too short under the model (mean about 5, in the data 10)"),
+        (
+            NARROW,
+            WIDE,
+            "spread of the length",
+            "lengths are too variable under the model (standard deviation about 3.54, in the data 0.707)",
+        ),
+        (
+            WIDE,
+            NARROW,
+            "spread of the length",
+            "lengths are too regular under the model (standard deviation about 0.707, in the data 3.54)",
+        ),
+        (ODD, EVEN, "even length", "lengths are even too often under the model (about 100 %, in the data 1 %)"),
+    ],
+)
+def test_the_direction_of_the_length_without_draws(
+    observed: dict[int, float], expected: dict[int, float], feature: str, words: str
+) -> None:
+    sign = -1 if any(word in words for word in ("short", "regular")) else 1
+    told = (feature, 3.0 * sign, 0.01)
+    assert unsampled_found(observed, [expected] * 3, told) == words
+    assert unsampled_found(observed, [expected] * 3, (feature, -3.0 * sign, 0.01)) == UNCLEAR
+    assert unsampled_found(observed, [expected, observed, expected], told) == UNCLEAR  # ratios may be smaller
+    assert unsampled_found(observed, [expected, expected, observed], told) == UNCLEAR  # ratios may be larger
+    cut = unsampled_found(observed, [expected] * 3, told, complete=False)
+    without_size = words.partition(" (")[0]
+    assert cut == (without_size if feature != "even length" and sign > 0 else UNCLEAR)
+
+
+def test_the_longest_lengths_of_larger_ratios_may_be_missing() -> None:
+    told = ("length", -3.0, 0.01)
+    observed = {14: 0.5, 16: 0.5}
+    tail = {4: 0.5, 6: 0.5 - 1e-6, 7: 1e-6}
+    assert "too short" in unsampled_found(observed, [tail, tail, {4: 0.4, 6: 0.6}], told)
+    assert unsampled_found(observed, [tail, tail, {4: 0.4, 7: 0.6}], told) == UNCLEAR  # as probable as ever at the end
+    assert "too short" in unsampled_found(observed, [SHORT, SHORT, {4: 0.4, 6: 0.6}], told)  # which is a last length
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from pyro_ksd.models.posterior.posterior_models import PosteriorModels  # noqa: 
 from pyro_ksd.results import groups  # noqa: E402
 from pyro_ksd.results.groups import predictive_datatree, to_datatree  # noqa: E402
 from pyro_ksd.results.labels import are_letters, operation, spelled, spelled_symbols  # noqa: E402
+from pyro_ksd.results.validation import check_result  # noqa: E402
 from pyro_ksd.stein.assembly import stein_matrices  # noqa: E402
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator  # noqa: E402
 from pyro_ksd.stein.views import default_views  # noqa: E402
@@ -141,6 +142,19 @@ def test_lengths_are_those_of_the_data_and_of_the_model(impossible: int) -> None
     assert expected[0] == 0
     assert expected.sum() == pytest.approx(1)
     np.testing.assert_allclose(expected[1:15], 0.25 * 0.75 ** np.arange(14), rtol=0.01)
+
+
+def test_lengths_of_a_model_without_draws_go_beyond_those_of_the_data() -> None:
+    ends = torch.full((3,), 0.25, dtype=torch.double)
+    model = MarkovSequence.from_transitions(torch.ones(3) / 3, torch.ones(3, 3) / 3, ends)
+    data = Sequences.of([[0, 1, 1], [2, 0, 1], [1, 1, 2], [2, 1, 0, 0]] * 5, 3)
+    check = ksd_check(Unsampled(model), data, views="length", num_bootstrap=20, progress=False)
+    check_result(check, "check")
+    lengths = check["ksd_length"].to_dataset()
+    assert (lengths.attrs["num_drawn"], lengths.attrs["complete"]) == (0, 1)
+    assert lengths.attrs["unseen"] == pytest.approx(1 - 0.25 * (0.75**2 + 0.75**3))
+    for name in ("expected", "expected_low", "expected_high"):  # only the length decides on the ratios
+        np.testing.assert_allclose(lengths[name].values[:30], [0.0, *(0.25 * 0.75 ** np.arange(29))], rtol=1e-5)
 
 
 def test_a_check_without_the_length_knows_no_lengths() -> None:

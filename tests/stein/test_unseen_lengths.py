@@ -40,7 +40,9 @@ def test_a_field_from_sequences_of_one_length(longer: bool) -> None:
     pairwise = torch.tensor([[1.5, 0.0, -2.0], [0.0, 0.5, 0.0], [0.0, 1.0, 1.0]], dtype=torch.double)
     model = field(30, pairwise=pairwise, per_symbol=-1.6)
     moves = pairwise.exp()
-    mass = [float(torch.linalg.matrix_power(moves, length - 1).sum() * math.exp(-1.6 * length)) for length in range(1, 31)]
+    mass = [
+        float(torch.linalg.matrix_power(moves, length - 1).sum() * math.exp(-1.6 * length)) for length in range(1, 31)
+    ]
     only = LinearChainMRF(pairwise, length=torch.full((16,), -torch.inf).index_fill_(0, torch.tensor(15), 0.0).double())
     data = only.draw(200, torch.Generator().manual_seed(0))
     found = ratios(model, data, longer)

@@ -121,4 +121,5 @@ def test_a_table_of_positions_is_scored_as_far_as_it_goes() -> None:
     assert model.log_ratio(DATA, edits).isfinite().all()
     with pytest.raises(ValueError, match=r"no sequence longer than the data \(5 symbols\).*neighborhood=Substitutions"):
         ksd_check(by_position, DATA, num_bootstrap=5, progress=False)
-    ksd_check(by_position, DATA, neighborhood=Substitutions(), views="content-2", num_bootstrap=5, progress=False)
+    check = ksd_check(by_position, DATA, neighborhood=Substitutions(), num_bootstrap=5, progress=False)
+    assert check["ksd"].attrs["edits"] == "substitution"
