@@ -32,7 +32,7 @@ def plot_lengths(
 
     Where there are more than 60 lengths, a bar is the mean share of several lengths, and so is the line above it, so
     that the heights of both can be compared. Lengths beyond those of the data are drawn as far as the model gives them
-    a probability worth showing.
+    a probability worth showing, also if it cannot be sampled.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param ax: where to draw, in place of a new figure.

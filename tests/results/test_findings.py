@@ -306,7 +306,7 @@ def test_several_directions_of_the_length() -> None:
             "spread of the length",
             "lengths are too regular under the model (standard deviation about 0.707, in the data 3.54)",
         ),
-        (ODD, EVEN, "even length", "lengths are even too often under the model (about 100 %, in the data 1 %)"),
+        (ODD, EVEN, "even length", "even lengths are too frequent under the model (about 100 %, in the data 1 %)"),
     ],
 )
 def test_the_direction_of_the_length_without_draws(
