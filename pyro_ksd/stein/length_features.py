@@ -18,8 +18,8 @@ and the variance 1.
 
 Only ratios are needed. By detailed balance, the mean rate at which sequences of length :math:`j` grow, divided by the
 mean rate at which those of length :math:`j + 1` shrink, is :math:`R_j` under a true model (Bennett, 1976). They are
-bounded, so that a few sequences which hardly ever stop do not carry the means. Beyond the lengths of data, walks tell the
-ratios, see :mod:`~pyro_ksd.stein.unseen_lengths`: if :math:`\hat P` ended with the data, those that were cut at a
+bounded, so that a few sequences which hardly ever stop do not carry the means. Beyond the lengths of data, walks tell
+the ratios, see :mod:`~pyro_ksd.stein.unseen_lengths`: if :math:`\hat P` ended with the data, those that were cut at a
 length would look right. The Stein identity holds for every :math:`f`: an error of :math:`\hat P` costs power, not
 level.
 """

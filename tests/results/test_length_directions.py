@@ -173,7 +173,7 @@ def test_the_pairs_are_what_they_are_called() -> None:
     "pair", ["geometric, longer", "geometric / Poisson", "heavy-tailed / geometric", "Poisson / even"]
 )
 def test_words_about_lengths_are_true(pair: str, sampled: bool) -> None:
-    said = said_words(pair, 100, 0, sampled=sampled, whole=False, num_bootstrap=99)
+    said = said_words(pair, 150, 0, sampled=sampled, whole=False, num_bootstrap=199)
     assert_true(pair, said)
     told = {
         "geometric, longer": {"too short"},

@@ -329,7 +329,7 @@ def test_impossible_sequences_come_first() -> None:
     same = changed(made_up_check(impossible=5), "ksd_impossible", site=np.array(["x and 19 others"] * 5, dtype=object))
     assert "(index 0, 1, 2, ... at site x and 19 others)" in verdict(same)
     one = changed(made_up_check(impossible=1), "ksd_impossible", site=np.array(["x"], dtype=object))
-    assert "(number 0 at site x), so it cannot" in verdict(one)
+    assert "(index 0 at site x)" in verdict(one)
     none = changed(made_up_check(impossible=2), "ksd_impossible", site=np.array(["", ""], dtype=object))
     assert "(number 0, 1), so it cannot" in verdict(none)
     check = changed(made_up_check(impossible=2), "ksd_impossible", site=np.array(["", "x"], dtype=object))
