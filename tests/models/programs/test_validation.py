@@ -17,7 +17,7 @@ from pyro_programs import FEW_SEQUENCES as DATA
 from torch import Tensor
 
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.programs.validation import check_program
+from pyro_ksd.models.programs.validation import _probes, check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.sequences.container import Sequences
 
@@ -138,3 +138,11 @@ def test_a_site_with_nan_is_named() -> None:
 
     with pytest.raises(ValueError, match=r"^site 'noise': found NaN"):
         as_model(program, DATA)
+
+
+def test_the_longest_and_the_shortest_sequence_are_compared() -> None:
+    data = Sequences.of([[0] * length for length in (3, 0, 7, 10, 1, 5, 8, 2)], SIZE)
+    probes = _probes(data)
+    assert probes.lengths[:2].tolist() == [10, 1]
+    assert len(set(probes.lengths.tolist())) == len(probes) == 4
+    assert _probes(Sequences.of([[], []], SIZE)).lengths.tolist() == [0] * 4
