@@ -17,7 +17,7 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import default_views
-from pyro_ksd.stein.weighting import weighted_edits
+from pyro_ksd.stein.weighting import edits_with_ratios, weighted_edits
 
 
 @pytest.mark.parametrize(("balancing", "g"), [("barker", oracle.barker), ("mpf", oracle.mpf)])
@@ -133,3 +133,17 @@ def test_gradients_of_a_model_are_not_tracked() -> None:
 
     found = weighted_edits(Trained(), ZanellaOperator(), walks(3))
     assert not found.weights.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.long, torch.float, torch.double])
+def test_log_ratios_of_any_dtype_become_doubles(dtype: torch.dtype) -> None:
+    class Whole(Unsampled):
+        """Each symbol costs 2."""
+
+        def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+            return (-2 * (edits.new_lengths(sequences.lengths) - sequences.lengths[edits.owner])).to(dtype)
+
+    data = walks(3)
+    edits, log_ratio = edits_with_ratios(Whole(walk()), zs(), data)
+    assert log_ratio.dtype == torch.double
+    assert log_ratio.tolist() == (-2.0 * (edits.new_lengths(data.lengths) - data.lengths[edits.owner])).tolist()

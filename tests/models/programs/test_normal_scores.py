@@ -100,3 +100,12 @@ def test_shares_are_never_rounded_to_a_bound() -> None:
         assert found is not None
         assert 0 < float(found.min()) < 1e-9
         assert 1 - 1e-9 < float(found.max()) < 1
+
+
+@pytest.mark.parametrize("name", sorted(set(ONE_DIMENSION) - {"LogNormal", "Uniform"}))
+def test_scores_far_out_give_numbers(name: str) -> None:
+    fn, _ = ONE_DIMENSION[name]
+    far, farther = (value_at(fn, torch.tensor([-score, score]).double()) for score in (8.0, 40.0))
+    assert far is not None
+    assert farther is not None
+    assert farther.tolist() == ([-79.0, 81.0] if name == "Normal" else far.tolist())

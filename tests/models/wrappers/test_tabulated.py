@@ -214,3 +214,10 @@ def test_contexts_that_cannot_come_first_are_found_for_each_of_several_models() 
     for index, model in enumerate(models):
         found = table.log_joint(space.padded(-1), torch.full((len(space),), index))
         torch.testing.assert_close(found, model.log_joint(space), rtol=1e-12, atol=1e-12)
+
+
+def test_the_global_random_state_stays_as_it_is() -> None:
+    model = as_model(programs.chain_with_stop, DATA)
+    state = torch.get_rng_state()
+    assert TabulatedModel(model, 1, DATA).is_local
+    assert torch.get_rng_state().equal(state)
