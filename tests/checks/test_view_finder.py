@@ -15,7 +15,7 @@ from torch import Tensor
 from pyro_ksd import View, default_views, find_view, ksd_check, plot_check, split, summary, verdict
 from pyro_ksd.checks import view_finder
 from pyro_ksd.examples import random_walk
-from pyro_ksd.kernels import ContiguousKernel, FeatureKernel, HammingKernel, LengthKernel
+from pyro_ksd.kernels import ContiguousKernel, EmbeddingKernel, FeatureKernel, HammingKernel, LengthKernel
 from pyro_ksd.kernels.direction import DirectionKernel, DirectionPart
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import MarkovSequence, SequenceModel, with_sampler
@@ -234,6 +234,11 @@ def test_views_may_be_chosen() -> None:
     mixed = [View("whole", ZanellaOperator(), HammingKernel()), View("pairs", ZanellaOperator(), ContiguousKernel(2))]
     [part] = kernel_of(find_view(WALK, drawn(HOLDING, 30), views=mixed, progress=False)).parts
     assert part.kernel is mixed[1].kernel
+
+
+def test_a_feature_of_the_users_own_has_the_name_of_its_view() -> None:
+    view = View("steps", ZanellaOperator(), EmbeddingKernel(lambda x: x.lengths[:, None].double()))
+    assert kernel_of(find_view(WALK, drawn(HOLDING, 30), views=view, progress=False)).name == "steps"
 
 
 def test_a_model_need_not_be_sampled() -> None:

@@ -52,6 +52,18 @@ def test_summary_is_cautious_with_the_wild_bootstrap_of_few(sequences: int, kind
     assert (f"approximate for as few as {sequences} sequences)" in repr(summary(check))) == cautious
 
 
+@pytest.mark.parametrize(("draws", "words"), [(1, "1 draw"), (2, "2 draws")])
+@pytest.mark.parametrize(
+    ("kind", "more"), [("wild", " of the wild bootstrap"), ("posterior predictive", ", not calibrated"), ("other", ")")]
+)
+def test_summary_says_how_many_draws_there_were(kind: str, more: str, draws: int, words: str) -> None:
+    check = made_up_check()
+    check["ksd"].attrs |= {"kind": kind, "num_bootstrap": draws}
+    if kind == "other":
+        words = words.replace("draw", "null draw")
+    assert f"p-values from {words}{more}" in repr(summary(check))
+
+
 def test_summary_says_what_the_codes_of_words_stand_for() -> None:
     told = "The codes 0 to 2 stand for cart, home and shop."
     assert repr(summary(made_up_check(["cart", "home", "shop"]))).endswith(told)

@@ -187,6 +187,29 @@ def test_sites_that_make_sequences_impossible_are_named() -> None:
     assert model.impossible_sites(DATA) == ["length", "start", "", "", "length, start"]
 
 
+def test_of_many_sites_that_make_a_sequence_impossible_the_first_is_named() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(sequences.shape[1]):
+                pyro.factor(f"step_{t}", torch.where(t < lengths - 1, -torch.inf, 0.0))
+
+    model = VectorizedProgram(program, DATA)
+    data = Sequences.of([[0], [1, 1], [1, 1, 2], [0, 1, 0, 1, 0]], SIZE)
+    assert model.impossible_sites(data) == ["", "step_0", "step_0, step_1", "step_0 and 3 others"]
+
+
+def test_an_edit_with_nan_is_shown() -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", torch.where(lengths > 3, torch.nan, -1.0 * lengths))
+
+    data = Sequences.of(["aba", "b", "ab"])
+    model = VectorizedProgram(program, data)
+    edited = Sequences.of(["ab", "abab", "b"])
+    with pytest.raises(ValueError, match=r"site 'length': found NaN in .* the sequence \['a', 'b', 'a', 'b'\]; fix"):
+        model.log_joint(edited)
+
+
 def test_a_site_is_to_blame_only_if_it_is_impossible_in_all_hidden_states() -> None:
     emission = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]], dtype=torch.double).log()
 
