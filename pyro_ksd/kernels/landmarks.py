@@ -186,4 +186,5 @@ def _inverse_root(gram: Tensor) -> Tensor:
             f"{float(largest):.3g} between the landmarks"
         )
     kept = values > _CUT * largest
-    return vectors[:, kept] / values[kept].sqrt()
+    root: Tensor = vectors[:, kept] / values[kept].sqrt()
+    return root

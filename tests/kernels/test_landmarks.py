@@ -196,8 +196,8 @@ def test_landmarks_of_another_alphabet() -> None:
 def test_a_check_with_landmarks_finds_a_fault() -> None:
     generator = torch.Generator().manual_seed(0)
     even = torch.full((3, 3), 1 / 3, dtype=torch.double)
-    sticky = 0.6 * torch.eye(3, dtype=torch.double) + 0.4 * even
-    model, truth = (MarkovSequence.from_transitions(even[0], moves, stop=0.3) for moves in (even, sticky))
+    uneven = 0.5 * even + torch.tensor([0.5, 0.0, 0.0], dtype=torch.double)
+    model, truth = (MarkovSequence.from_transitions(moves[0], moves, stop=0.3) for moves in (even, uneven))
     kernel = LandmarkKernel.from_sequences(HammingKernel(), model.draw(500, generator), 20)
     view = View("whole", ZanellaOperator(Substitutions()), kernel)
     wild = goodness_of_fit(model, truth.draw(200, generator), [view], bootstrap="wild", num_bootstrap=99)
