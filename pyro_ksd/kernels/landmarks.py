@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_instance, check_number
 from pyro_ksd.common.random_numbers import Seed, seeded_generator
 from pyro_ksd.common.row_groups import distinct_rows
@@ -22,6 +21,9 @@ from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.alphabets import shown_alphabet
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
+
+_BLOCK_BYTES = 2**22
+"""For a block of the kernel between edits and landmarks; measured: larger ones leave the processor's cache."""
 
 _CUT = 1e-10
 """Eigenvalues below this share of the largest one are left out: their eigenvectors are mostly rounding errors."""
@@ -164,7 +166,7 @@ class LandmarkKernel(FeatureKernel):
     def _block_size(self, width: int) -> int:
         """How many sequences are compared with all landmarks at once."""
         pair = self.kernel.bytes_per_pair(max(width, self.landmarks.width)) + 24  # with two copies and an index
-        return max(1, PAIR_BYTES // (pair * len(self.landmarks)))
+        return max(1, _BLOCK_BYTES // (pair * len(self.landmarks)))
 
 
 def _inverse_root(gram: Tensor) -> Tensor:
@@ -184,4 +186,5 @@ def _inverse_root(gram: Tensor) -> Tensor:
             f"{float(largest):.3g} between the landmarks"
         )
     kept = values > _CUT * largest
-    return vectors[:, kept] / values[kept].sqrt()
+    root: Tensor = vectors[:, kept] / values[kept].sqrt()
+    return root

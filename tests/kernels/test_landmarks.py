@@ -12,7 +12,6 @@ from feature_enumeration import random_weights
 
 from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.edits.weighted_edits import WeightedEdits
-from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import (
     CyclicGaussianKernel,
@@ -26,6 +25,7 @@ from pyro_ksd.kernels import (
     StartKernel,
     landmarks,
 )
+from pyro_ksd.models import MarkovSequence
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.views import View
@@ -101,7 +101,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = nystrom.edit_products(one, nystrom.stein_features_each(one)[0])
     assert max(sizes) == len(edits)
     sizes.clear()
-    monkeypatch.setattr(landmarks, "PAIR_BYTES", 4 * (64 + 24) * len(FEW))
+    monkeypatch.setattr(landmarks, "_BLOCK_BYTES", 4 * (64 + 24) * len(FEW))
     for found, expected in zip(nystrom.stein_features_each(chunk), features, strict=True):
         torch.testing.assert_close(found.values, expected, rtol=1e-12, atol=1e-14)
     again = nystrom.edit_products(one, nystrom.stein_features_each(one)[0])
@@ -194,10 +194,14 @@ def test_landmarks_of_another_alphabet() -> None:
 
 
 def test_a_check_with_landmarks_finds_a_fault() -> None:
-    model = random_walk(4)
     generator = torch.Generator().manual_seed(0)
-    kernel = LandmarkKernel.from_sequences(HammingKernel(), model.draw(500, generator), 40)
+    even = torch.full((3, 3), 1 / 3, dtype=torch.double)
+    uneven = 0.5 * even + torch.tensor([0.5, 0.0, 0.0], dtype=torch.double)
+    model, truth = (MarkovSequence.from_transitions(moves[0], moves, stop=0.3) for moves in (even, uneven))
+    kernel = LandmarkKernel.from_sequences(HammingKernel(), model.draw(500, generator), 20)
     view = View("whole", ZanellaOperator(Substitutions()), kernel)
-    wrong = random_walk(4, hold=0.3).draw(300, generator)
-    for bootstrap in ("wild", "parametric"):
-        assert goodness_of_fit(model, wrong, [view], bootstrap=bootstrap, num_bootstrap=99).p_value_overall <= 0.02  # type: ignore[arg-type]
+    wild = goodness_of_fit(model, truth.draw(200, generator), [view], bootstrap="wild", num_bootstrap=99)
+    assert wild.p_value_overall == 0.01
+    drawn = goodness_of_fit(model, truth.draw(200, generator), [view], bootstrap="parametric", num_bootstrap=99)
+    assert drawn.p_value_overall == 0.01
+    assert goodness_of_fit(model, model.draw(200, generator), [view], num_bootstrap=99).p_value_overall > 0.05
