@@ -168,6 +168,6 @@ def check_alphabet_size(model: SequenceModel, sequences: Sequences) -> None:
     if sequences.alphabet_size != known:
         more = f"; {unknown_symbols(sequences, known)}" if sequences.alphabet_size > known else ""
         raise ValueError(
-            f"expected sequences over the model's {known} symbols, found an alphabet of {sequences.alphabet_size}{more}"
-            "; state it in Sequences.of(data, alphabet=...)"
+            f"expected sequences over the model's {known} symbols, found an alphabet of {sequences.alphabet_size}; "
+            f"state it in Sequences.of(data, alphabet=...){more}"
         )

@@ -105,10 +105,11 @@ def test_a_model_with_a_log_joint_alone_is_checked() -> None:
 
 def test_alphabets_must_have_the_same_size() -> None:
     check_alphabet_size(Minimal(), SPACE)
-    for size, more in ((2, ""), (4, r"; perhaps it does not know 3 \(in no sequence\)")):
-        message = (
-            rf"the model's 3 symbols, found an alphabet of {size}{more}; state it in Sequences.of\(data, alphabet="
+    for size, more in ((2, "$"), (4, r"; perhaps it does not know 3 \(in no sequence\)$")):
+        found = (
+            rf"the model's 3 symbols, found an alphabet of {size}; state it in Sequences.of\(data, alphabet=\.\.\.\)"
         )
+        message = f"{found}{more}"
         with pytest.raises(ValueError, match=message):
             check_alphabet_size(Minimal(), Sequences.of([[0]], size))
 
