@@ -83,9 +83,9 @@ def plot_sequences(
     [ax] = axes_for(ax, 1, _figure_size(symbols), figsize, backend_kwargs)
     ax.set_xlim(-0.5, max(*map(len, symbols), _MIN_COLUMNS) - 0.4 + _GAP)
     ax.set_ylim(max(len(symbols), MIN_ROWS) - 0.5, -0.5)
-    ticks = MaxNLocator(integer=True).tick_values(1, ax.get_xlim()[1])
-    ticks = ticks[(ticks >= 1) & (ticks <= ax.get_xlim()[1] + 1)].astype(int)
-    ax.set_xticks(ticks - 1, [str(tick) for tick in ticks])
+    last = ax.get_xlim()[1]
+    ticks = [int(tick) for tick in np.asarray(MaxNLocator(integer=True).tick_values(1, last)) if 1 <= tick <= last + 1]
+    ax.set_xticks([tick - 1 for tick in ticks], [str(tick) for tick in ticks])
     ax.set_xlabel("position, counted from 1\n(narrow last cell: the gap at the end)")
     found = float(ksd["statistic"]) > 0 and float(ksd["p_value"]) <= ksd.attrs["level"]
     ax.set_yticks(range(len(symbols)), _row_labels(shown, found))

@@ -53,9 +53,9 @@ def to_datatree(
         ``statistic(view)``, ``p_value(view)``, ``p_value_overall``, which is 0 if the model gives probability 0 to
         some sequences, and then ``p_value_possible``, that of all views together for the others; ``meaning(view)``,
         what a view looks at, ``feature_kind(view)``, and ``weight(view)``, how much it counts; ``foreign_share(view)``
-        and ``foreign_share_overall``, lower confidence bounds of the share of sequences that do not come from the
-        model; with a tolerance, ``tolerance_p_value(view)`` and ``tolerance_p_value_overall`` of the hypothesis that
-        this share is at most the tolerance, and ``discrepancy(view)``, the relative discrepancy, with its upper confidence bound
+        and ``foreign_share_overall``, lower confidence bounds of the share of sequences not from the model; with
+        a tolerance, ``tolerance_p_value(view)`` and ``tolerance_p_value_overall`` of the hypothesis that this share is
+        at most the tolerance, and ``discrepancy(view)``, the relative discrepancy, with its upper confidence bound
         ``discrepancy_upper(view)``; ``contribution(view, sequence)``, the share of each sequence in the statistic, and
         ``attribution(view, sequence, position)``, the share of each position, NaN after the end; if asked for, the
         Stein kernel matrices ``gram(view, sequence, sequence_bis)``
