@@ -22,8 +22,8 @@ class LengthDistribution:
 
     :param shortest: the smallest length.
     :param probability: double ``[M]``, the probabilities of ``shortest, shortest + 1, ...``.
-    :param doubt: double ``[M]``, by how much the logs of the probabilities may be wrong, growing with the length: they
-        may be so much smaller, or larger, beside that of the shortest one; ``None`` if they come from draws.
+    :param bounds: what the distribution is if all log-ratios of successive lengths are smaller, and if they are larger,
+        by as much as they may be wrong; ``None`` if it comes from draws.
     :param is_complete: whether hardly any longer lengths are missing.
 
     >>> found = LengthDistribution(3, torch.tensor([0.5, 0.25, 0.25], dtype=torch.double))
@@ -33,7 +33,7 @@ class LengthDistribution:
 
     shortest: int
     probability: Tensor
-    doubt: Tensor | None = None
+    bounds: tuple[LengthDistribution, LengthDistribution] | None = None
     is_complete: bool = True
 
     @property
@@ -50,18 +50,6 @@ class LengthDistribution:
     def deviation(self) -> float:
         """The standard deviation of the length."""
         return float((self.probability @ (self.lengths.double() - self.mean).square()).sqrt())
-
-    def tilted(self, direction: float) -> Tensor:
-        """The probabilities if all log-ratios of successive lengths were wrong in one direction; double ``[M]``.
-
-        :param direction: 1 if longer lengths are more probable than was estimated, -1 if they are less so.
-
-        >>> found = LengthDistribution(3, torch.tensor([0.5, 0.5]), torch.tensor([0.0, 1.0]).log1p())
-        >>> found.tilted(1.0), found.tilted(-1.0)
-        (tensor([0.3333, 0.6667]), tensor([0.6667, 0.3333]))
-        """
-        doubt = torch.zeros_like(self.probability) if self.doubt is None else self.doubt
-        return (self.probability.log() + direction * doubt).softmax(0)
 
 
 def squared_length(lengths: Tensor) -> Tensor:

@@ -54,13 +54,15 @@ def plot_lengths(
             "check: expected one with the group 'ksd_length', found none; run ksd_check with the view 'length', and "
             "edits that change the length"
         )
-    edges, observed, expected = _binned(_worth_showing(dataset(check, "ksd_length", "observed", "expected")))
+    lengths = dataset(check, "ksd_length", "observed", "expected")
+    edges, observed, expected = _binned(_worth_showing(lengths))
+    model = "model" if lengths.attrs.get("num_drawn", 0) else "model (estimated)"
     [ax] = axes_for(ax, 1, (7, 3), figsize, backend_kwargs)
     middles = (edges[:-1] + edges[1:]) / 2
     width = float(edges[1] - edges[0])
     ax.bar(middles, observed, width=0.85 * width, color=BLUE, alpha=0.75, label="data")
     marker = "o" if len(middles) <= _MOST_BARS / 2 else ""
-    ax.plot(middles, expected, color=VERMILION, linewidth=2, marker=marker, markersize=4, label="model")
+    ax.plot(middles, expected, color=VERMILION, linewidth=2, marker=marker, markersize=4, label=model)
     ax.set_xlim(edges[0] - 0.1 * width, edges[-1] + 0.1 * width)
     ax.set_ylim(0, 1.08 * max(float(observed.max()), float(expected.max())))
     ax.xaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[0] / _LABEL)), integer=True))

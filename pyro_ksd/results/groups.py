@@ -391,12 +391,14 @@ def _add_lengths(
     own = known[0]
     possible = np.setdiff1d(np.arange(len(sequences)), list(impossible_sites))
     counts = np.bincount(as_numpy(sequences.lengths)[possible])
-    last = max(len(counts), own.shortest + len(own.probability))
-    columns = {"expected": own.probability}
-    if own.doubt is not None:
-        columns |= {"expected_low": own.tilted(-1.0), "expected_high": own.tilted(1.0)}
-    sides = own.shortest, last - own.shortest - len(own.probability)
-    expected = {name: np.pad(as_numpy(values), sides) for name, values in columns.items()}
+    columns = {"expected": own}
+    if own.bounds is not None:
+        columns |= dict(zip(("expected_low", "expected_high"), own.bounds, strict=True))
+    last = max(len(counts), *(one.shortest + len(one.probability) for one in columns.values()))
+    expected = {
+        name: np.pad(as_numpy(one.probability), (one.shortest, last - one.shortest - len(one.probability)))
+        for name, one in columns.items()
+    }
     observed = np.pad(counts / len(possible), (0, last - len(counts)))
     seen = np.flatnonzero(observed)
     groups["ksd_length"] = xr.Dataset(

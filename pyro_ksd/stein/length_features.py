@@ -27,7 +27,7 @@ level.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,6 +35,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import chunk_rows
 from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
@@ -54,6 +55,10 @@ _UNSEEN = 3.0  # sequences longer, or shorter, than all draws may make up this m
 _REST = 0.01  # a geometric tail may have this share of all lengths before it need not be walked
 _FAR = 100  # lengths up to which, at least, is walked
 _MOST_LENGTHS = 20_000  # of a geometric tail
+_SEED = 1_414_213_562  # always the same random symbols, so that a check does not depend on its seed
+_MANY_RANDOM = 200  # sequences of random symbols
+_FEW_RANDOM = 30  # of them where the model scores one at a time
+_UNKNOWN = 10.0  # the standard deviation of log-ratios if none are known but those of the data: any length is possible
 _NEGLIGIBLE = 1e-9
 
 
@@ -111,37 +116,113 @@ def length_distribution(
     if not len(sequences):
         return None
     lengths = sequences.lengths
-    up, down = _ratios(model, sequences, tail)
+    ratios = _Ratios.of(model, sequences, tail)
+    up, down = ratios.up, ratios.down
     first = int(lengths.min())
     last = int(lengths.max())
-    steps = [_step(lengths, up, down, length) for length in range(first, last)]
-    if not all(math.isfinite(step.value) for step in steps):
+    steps = [_log_step(ratios, length) for length in range(first, last)]
+    if not all(map(math.isfinite, steps)):
         return None  # no edit of one symbol leads from some lengths to longer ones
-    inside = torch.tensor([0.0, *(step.value for step in steps)], dtype=torch.double).cumsum(0)
+    inside = torch.tensor([0.0, *steps], dtype=torch.double).cumsum(0)
     inside = inside - inside.logsumexp(0)
     if drawn:
         share = _UNSEEN / len(lengths)
         above = _continued(inside[-1], _log_mean(lengths, up, last), 10 * last + 100, share, least=int(first == last))
         below = _continued(inside[0], _log_mean(lengths, down, first), first, share)
-    else:
-        walks = _walks(model, sequences, tail, up, down)
-        above = _unseen(inside[-1], _end_step(lengths, up, down, last), walks[0], 4 * last + _FAR)
-        below = _unseen(inside[0], _end_step(lengths, down, up, first), walks[1], first).up_to(first)
-    log_p = torch.cat([below.log_p.flip(0), inside, above.log_p])
-    spreads = torch.tensor([step.spread for step in steps], dtype=torch.double)
-    doubt = torch.cat([log_p.new_zeros(1), below.spread.flip(0), spreads, above.spread]).cumsum(0)
-    probability = (log_p - log_p.logsumexp(0)).exp()
+        found = _trimmed(first - len(below), torch.cat([below.flip(0), inside, above]))
+        return found if len(found.probability) > 1 else None
+    walks = _walks(model, sequences, tail, ratios)
+    longer = _unseen(inside[-1], _end_step(lengths, up, down, last), walks[0], 4 * last + _FAR)
+    shorter = _unseen(inside[0], _end_step(lengths, down, up, first), walks[1], first).up_to(first)
+    log_p = torch.cat([shorter.log_p.flip(0), inside, longer.log_p])
+    begin = first - len(shorter.log_p)
+    several = [ratios, *_of_random_symbols(model, sequences, tail)]
+    spreads = [_spread(several, length) for length in range(first, last)]
+    spread = torch.cat(
+        [
+            shorter.spread.clamp(min=_spread(several, first - 1)).flip(0),
+            torch.tensor(spreads, dtype=torch.double),
+            longer.spread.clamp(min=_spread(several, last)),
+        ]
+    )
+    doubt = torch.cat([spread.new_zeros(1), spread]).cumsum(0)
+    bounds = (_trimmed(begin, log_p - doubt), _trimmed(begin, log_p + doubt))
+    found = _trimmed(begin, log_p)
+    return replace(found, bounds=bounds, is_complete=longer.is_complete) if len(found.probability) > 1 else None
+
+
+def _trimmed(shortest: int, log_p: Tensor) -> LengthDistribution:
+    """A length distribution without lengths at both ends that are negligible.
+
+    :param log_p: double ``[M]``, the logs of the probabilities of ``shortest, shortest + 1, ...``, up to a constant.
+    """
+    probability = log_p.softmax(0)
     known = (probability > _NEGLIGIBLE).nonzero()[:, 0]
     begin, end = int(known[0]), int(known[-1]) + 1
-    if end - begin < 2:
-        return None
     probability = probability[begin:end].clamp(min=_NEGLIGIBLE)
-    return LengthDistribution(
-        first - len(below.log_p) + begin,
-        probability / probability.sum(),
-        None if drawn else doubt[begin:end],
-        above.is_complete,
-    )
+    return LengthDistribution(shortest + begin, probability / probability.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Ratios:
+    """How probable longer and shorter sequences are than some sequences.
+
+    :param lengths: long ``[N]``, those of the sequences.
+    :param up: double ``[N]``, ``log Σ_s p(x s) / p(x)``.
+    :param down: double ``[N]``, ``log p(x') / Σ_s p(x' s)`` with ``x'`` without the last symbol of ``x``.
+    """
+
+    lengths: Tensor
+    up: Tensor
+    down: Tensor
+
+    @staticmethod
+    def of(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> _Ratios:
+        ups = []
+        downs = []
+        for rows in chunk_rows(tail, sequences):
+            part = sequences[rows].narrowed()
+            edits, log_ratio = edits_with_ratios(model.for_rows(rows.start), tail, part)
+            ratios = edits.split(log_ratio)[:3]
+            blocks = edits.blocks[:3]
+            up, siblings = block_ratios(blocks, ratios, len(part))
+            shortened = torch.full_like(up, -torch.inf).index_copy_(0, blocks[2].owner, ratios[2])
+            ups.append(up)
+            downs.append(shortened - siblings)
+        return _Ratios(sequences.lengths, torch.cat(ups), torch.cat(downs))
+
+
+def _of_random_symbols(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> list[_Ratios]:
+    """The ratios of sequences with the lengths of some others and random symbols, as far as they are possible.
+
+    Data that all have the same symbols by mistake would not show that ratios depend on symbols.
+    """
+    generator = seeded_generator(_SEED)
+    most = _FEW_RANDOM if model.is_costly else _MANY_RANDOM
+    some = sequences[torch.randperm(len(sequences), generator=generator)[:most]].narrowed()
+    inside = some.lengths - int(bool(model.ends))  # the symbol at the end stays
+    symbols = torch.randint(some.alphabet_size, some.tokens.shape, generator=generator)
+    replaced = torch.arange(some.width) < inside[:, None]
+    random = some.derived(torch.where(replaced, symbols, some.tokens), some.lengths)
+    try:
+        possible = random[model.log_joint(random) > -torch.inf]
+        return [_Ratios.of(model, possible, tail)] if len(possible) else []
+    except Exception:  # a model may fail in any way at sequences that it was not made for
+        return []
+
+
+def _spread(several: Sequence[_Ratios], length: int) -> float:
+    """The largest standard deviation of the log-ratios between a length and the next one.
+
+    :param several: the ratios of the sequences, and those of others with random symbols, if there are such.
+    """
+    if len(several) < 2:
+        return _UNKNOWN
+    spreads = []
+    for ratios in several:
+        for logs, place in ((ratios.up, length), (ratios.down, length + 1)):
+            spreads.append(spread_of(logs[_near(ratios.lengths, logs, place)]))
+    return max(spreads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,37 +243,16 @@ class _Unseen:
         return replace(self, log_p=self.log_p[:count], spread=self.spread[:count])
 
 
-def _ratios(model: SequenceModel, sequences: Sequences, tail: Neighborhood) -> tuple[Tensor, Tensor]:
-    """How probable longer and shorter sequences are; ``[N]`` each.
-
-    :returns: ``log Σ_s p(x s) / p(x)``, and ``log p(x') / Σ_s p(x' s)`` with ``x'`` without the last symbol of ``x``.
-    """
-    ups = []
-    downs = []
-    for rows in chunk_rows(tail, sequences):
-        part = sequences[rows].narrowed()
-        edits, log_ratio = edits_with_ratios(model.for_rows(rows.start), tail, part)
-        ratios = edits.split(log_ratio)[:3]
-        blocks = edits.blocks[:3]
-        up, siblings = block_ratios(blocks, ratios, len(part))
-        shortened = torch.full_like(up, -torch.inf).index_copy_(0, blocks[2].owner, ratios[2])
-        ups.append(up)
-        downs.append(shortened - siblings)
-    return torch.cat(ups), torch.cat(downs)
+def _log_step(ratios: _Ratios, length: int) -> float:
+    """The estimated log-ratio of the probabilities of the next length and of this one."""
+    shrink = float(_log_mean(ratios.lengths, logsigmoid(ratios.down), length + 1))
+    if shrink == -math.inf:
+        return shrink
+    return float(_log_mean(ratios.lengths, logsigmoid(ratios.up), length)) - shrink
 
 
-def _step(lengths: Tensor, up: Tensor, down: Tensor, length: int) -> LogStep:
-    """The estimated step from this length to the next one."""
-    shrink = _log_mean(lengths, logsigmoid(down), length + 1)
-    if shrink == -torch.inf:
-        return LogStep(-math.inf, 0.0)
-    value = _log_mean(lengths, logsigmoid(up), length) - shrink
-    spreads = [spread_of(up[_near(lengths, up, length)]), spread_of(down[_near(lengths, down, length + 1)])]
-    return LogStep(float(value), max(spreads))
-
-
-def _end_step(lengths: Tensor, ahead: Tensor, back: Tensor, length: int) -> LogStep:
-    """The estimated step from the last length that was seen to the next one, which was not.
+def _end_step(lengths: Tensor, ahead: Tensor, back: Tensor, length: int) -> float:
+    """The estimated log-ratio of the next length, which was not seen, and of the last one that was.
 
     The rates back are those of the nearest sequences. Some of them may be impossible: these count as well, for there
     will be as many among the longer ones.
@@ -200,13 +260,11 @@ def _end_step(lengths: Tensor, ahead: Tensor, back: Tensor, length: int) -> LogS
     :param ahead: ``[N]``, the log-ratios of the sequences in this direction.
     :param back: ``[N]``, those in the other one.
     """
-    forth = _log_mean(lengths, logsigmoid(ahead), length)
+    forth = float(_log_mean(lengths, logsigmoid(ahead), length))
     distance = (lengths - length).abs()
     nearest = distance <= distance.sort().values[:_NEAREST][-1]
-    value = float(forth) - float(logsigmoid(back[nearest]).logsumexp(0) - nearest.sum().double().log())
-    if forth == -torch.inf:
-        value = -math.inf
-    return LogStep(value, max(spread_of(ahead[_near(lengths, ahead, length)]), spread_of(back[nearest])))
+    returning = float(logsigmoid(back[nearest]).logsumexp(0)) - math.log(int(nearest.sum()))
+    return forth if forth == -math.inf else forth - returning
 
 
 def _log_mean(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
@@ -234,56 +292,59 @@ def _near(lengths: Tensor, logs: Tensor, length: int) -> Tensor:
     return here
 
 
-def _continued(log_p: Tensor, step: Tensor, most: int, share: float, least: int = 0) -> _Unseen:
-    """Lengths that were not drawn, by a constant ratio, until they make up the share.
+def _continued(log_p: Tensor, step: Tensor, most: int, share: float, least: int = 0) -> Tensor:
+    """Log-probabilities of lengths that were not drawn, by a constant ratio, until they make up the share.
 
     :param most: how many lengths at the most.
     :param least: how many lengths whatever their share.
     """
     if step == -torch.inf or most < 1:
-        return _Unseen(log_p.new_zeros(0), log_p.new_zeros(0))
+        return log_p.new_zeros(0)
     values = log_p + step * torch.arange(1, most + 1)
     kept = (values.logcumsumexp(0) <= torch.tensor(share).log()) & (values > torch.tensor(_NEGLIGIBLE).log())
-    found = values[: max(least, int(kept.long().cumprod(0).sum()))]
-    return _Unseen(found, torch.zeros_like(found))
+    return values[: max(least, int(kept.long().cumprod(0).sum()))]
 
 
 def _walks(
-    model: SequenceModel, sequences: Sequences, tail: Neighborhood, up: Tensor, down: Tensor
+    model: SequenceModel, sequences: Sequences, tail: Neighborhood, ratios: _Ratios
 ) -> tuple[Iterator[LogStep], Iterator[LogStep]]:
     """Walks to longer and to shorter lengths; empty ones where edits of the last symbol do not reach all sequences."""
-    lengths = sequences.lengths
-    if (down[lengths > lengths.min()] == -torch.inf).any() or (up[lengths < lengths.max()] == -torch.inf).any():
+    lengths = ratios.lengths
+    has_no_shorter = ratios.down[lengths > lengths.min()] == -torch.inf
+    has_no_longer = ratios.up[lengths < lengths.max()] == -torch.inf
+    if has_no_shorter.any() or has_no_longer.any():
         return iter(()), iter(())
     longer = log_steps_beyond(model, sequences, tail, longer=True)
     return longer, log_steps_beyond(model, sequences, tail, longer=False)
 
 
-def _unseen(log_p: Tensor, step: LogStep, walk: Iterator[LogStep], most: int) -> _Unseen:
+def _unseen(log_p: Tensor, ratio: float, walk: Iterator[LogStep], most: int) -> _Unseen:
     """Lengths that were not seen, by a walk and then by a constant ratio.
 
     :param log_p: that of the last length that was seen.
-    :param step: an estimate of the first step.
+    :param ratio: an estimate of the first log-ratio.
     :param most: how many steps to walk at the most.
     """
     value = float(log_p)
     total = 0.0
+    spread = 0.0
     walked: list[tuple[float, float]] = []
-    while len(walked) < most and _log_rest(value, step.value) > total + math.log(_REST):
-        found = next(walk, None)
-        if found is None:
+    while len(walked) < most and _log_rest(value, ratio) > total + math.log(_REST):
+        step = next(walk, None)
+        if step is None:
             break
-        step = found
-        if step.value > -math.inf:
-            value += step.value
+        ratio = step.value
+        if ratio > -math.inf:
+            value += ratio
+            spread = step.spread
             total = float(np.logaddexp(total, value))
-            walked.append((value, step.spread))
+            walked.append((value, spread))
     values, spreads = torch.tensor(walked, dtype=torch.double).reshape(-1, 2).unbind(1)
-    if step.value >= 0:
+    if ratio >= 0:
         return _Unseen(values, spreads, is_complete=False)
-    count = min(max(int((total + math.log(_NEGLIGIBLE) - value) / step.value), 0), _MOST_LENGTHS)
-    further = value + step.value * torch.arange(1, count + 1, dtype=torch.double)
-    return _Unseen(torch.cat([values, further]), torch.cat([spreads, torch.full_like(further, step.spread)]))
+    count = min(max(int((total + math.log(_NEGLIGIBLE) - value) / ratio), 0), _MOST_LENGTHS)
+    further = value + ratio * torch.arange(1, count + 1, dtype=torch.double)
+    return _Unseen(torch.cat([values, further]), torch.cat([spreads, torch.full_like(further, spread)]))
 
 
 def _log_rest(log_p: float, ratio: float) -> float:

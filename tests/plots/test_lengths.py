@@ -36,6 +36,14 @@ def test_every_length_has_a_bar_and_a_point() -> None:
     assert_nothing_overlaps(ax.figure)
 
 
+def test_the_lengths_of_a_model_without_draws_are_called_an_estimate() -> None:
+    check = check_of({2: 0.5, 3: 0.5}, {1: 0.5, 2: 0.5})
+    check["ksd_length"].attrs["num_drawn"] = 0
+    ax = plot_lengths(check)
+    assert line(ax, "model (estimated)").get_ydata().tolist() == [0.5, 0.5, 0]
+    assert_nothing_overlaps(ax.figure)
+
+
 def test_what_the_model_hardly_ever_makes_is_drawn_only_among_the_data() -> None:
     tail = {length: 0.5**length for length in range(1, 200)}
     ax = plot_lengths(check_of({3: 1.0}, tail))

@@ -195,8 +195,8 @@ def test_words_of_the_whole_check_are_true() -> None:
 @pytest.mark.parametrize("sampled", [True, False], ids=["sampled", "not sampled"])
 def test_no_word_about_lengths_is_false(sampled: bool, whole: bool) -> None:
     # With 50 other seeds (500 to 519, 2000 to 2009, 3000 to 3009, 4000 to 4009) none of 2,219 words of sampled models
-    # was false, and none of 629 of the others. Three standard errors of the share of even lengths were too few: 2 of
-    # 911 words were false.
+    # was false. With 8 other seeds (500 to 507) none of 314 words of the others was. Three standard errors of the share
+    # of even lengths were too few: 2 of 911 words were false.
     counts: Counter[str] = Counter()
     false: Counter[tuple[str, str]] = Counter()
     for pair in PAIRS:
@@ -209,4 +209,4 @@ def test_no_word_about_lengths_is_false(sampled: bool, whole: bool) -> None:
                 false.update((pair, word) for word in said - true)
     print(f"sampled {sampled}, whole {whole}: {dict(counts)}, false {dict(false)}")
     assert not false
-    assert counts["said"] >= (0.3 if sampled else 0.1) * (counts["said"] + counts["unsaid"])
+    assert counts["said"] >= 0.3 * (counts["said"] + counts["unsaid"])
