@@ -32,6 +32,7 @@ from pyro_ksd import (
 )
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.fit_tests import predictive
 from pyro_ksd.fit_tests.predictive import posterior_predictive, predictive_p_value
 from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
@@ -271,8 +272,9 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
     assert message in str(error.value)
 
 
-def test_one_sequence_is_too_few() -> None:
+def test_one_sequence_is_too_few_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     models = PosteriorModels(first_order, DATA, VALUES)
+    monkeypatch.setattr(predictive, "seeded_generator", None)
     with pytest.raises(ValueError, match=r"^expected at least 2 sequences, found 1; the statistic compares pairs"):
         posterior_predictive(models, DATA[:1], default_views()[:1])
 
