@@ -17,6 +17,9 @@ EVALUATED_SEQUENCES = 3 * 2**12
 """Sequences that a program or network scores in one run. All runs but the last have this size, so that plans made for
 one shape are used again."""
 
+PROBED_SYMBOLS = 2**16
+"""Symbols of the batch in which a few sequences are scored, to see whether each is treated by itself."""
+
 SCORED_PAIRS = 2**16
 """Pairs of a sequence and a posterior draw that a program scores in one run."""
 

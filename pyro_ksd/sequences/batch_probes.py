@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.chunk_sizes import EVALUATED_SEQUENCES
+from pyro_ksd.common.chunk_sizes import EVALUATED_SEQUENCES, PROBED_SYMBOLS
 from pyro_ksd.sequences.container import Sequences
 
 EXTRA_COLUMNS = 3
@@ -17,7 +17,6 @@ EXTRA_COLUMNS = 3
 
 _FEW = 8  # different sequences
 _FEWEST_ROWS = 16
-_SYMBOLS = 2**16  # in all rows together, few enough to cost little
 _RELATIVE = 1e-5  # far above rounding in single precision
 
 
@@ -100,7 +99,7 @@ def in_many_rows(lengths: Tensor, data: Sequences) -> ManyRows:
     :param lengths: long ``[K]``, those of the few sequences.
     """
     num_rows = min(max(len(data) + 1, _FEWEST_ROWS), EVALUATED_SEQUENCES)
-    most = max(2 * float(data.lengths.double().mean()), _SYMBOLS / num_rows, float(lengths.min()))
+    most = max(2 * float(data.lengths.double().mean()), PROBED_SYMBOLS / num_rows, float(lengths.min()))
     shorter = lengths < lengths.max()
     chosen = ((lengths <= most) & (shorter if shorter.any() else True)).nonzero().squeeze(1)
     index = chosen[torch.randint(len(chosen), (num_rows,), generator=_generator())]

@@ -60,19 +60,18 @@ class SteinSums:
         n = len(features)
         signs = features.values.new_zeros(0, n).to_dense() if signs is None else signs
         norms = features.diagonal()
-        whole = features.weighted_sum(torch.cat([signs.new_ones(1, n), signs]))
         values = features.values.values() if features.values.is_sparse else features.values
         losses = values.clamp(max=0).view(-1)
         return SteinSums(
             count=n,
             codes=features.codes,
-            total=whole[0],
+            total=features.column_sums(),
             squares=features.column_sums(torch.square),
             gains=features.column_sums(lambda values: values.clamp(min=0)),
             squared_losses=losses @ losses,
             norms=norms.sum(),
             squared_norms=norms @ norms,
-            signed=whole[1:].t().contiguous(),
+            signed=features.weighted_sum(signs).t().contiguous(),
         )
 
     def __len__(self) -> int:

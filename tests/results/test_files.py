@@ -134,7 +134,7 @@ def test_a_result_is_saved_over_the_file_that_it_was_loaded_from(tmp_path: Path)
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # h5netcdf closes what it never opened
 @pytest.mark.parametrize(
-    ("width", "times"), [(64, 6), *(pytest.param(n, 150, marks=pytest.mark.slow) for n in (1, 64))]
+    ("width", "times"), [(64, 12), *(pytest.param(n, 150, marks=pytest.mark.slow) for n in (1, 64))]
 )
 def test_random_damage_is_refused_or_harmless(
     width: int, times: int, computed_check: xr.DataTree, tmp_path: Path

@@ -331,7 +331,7 @@ def test_impossible_sequences_come_first() -> None:
     one = changed(made_up_check(impossible=1), "ksd_impossible", site=np.array(["x"], dtype=object))
     assert "(index 0 at site x)" in verdict(one)
     none = changed(made_up_check(impossible=2), "ksd_impossible", site=np.array(["", ""], dtype=object))
-    assert "(number 0, 1), so it cannot" in verdict(none)
+    assert "(index 0, 1);" in verdict(none)
     check = changed(made_up_check(impossible=2), "ksd_impossible", site=np.array(["", "x"], dtype=object))
     assert verdict(check).startswith(
         "the model does not fit (p = 0): 2 of the 32 sequences are impossible under the model (index 0, 1 at site x); "

@@ -33,6 +33,7 @@ from pyro_ksd.models.posterior.posterior_models import PosteriorModels, StackedM
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.posterior.table_batch import TableBatch
 from pyro_ksd.stein.assembly import stein_matrices
+from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View, default_views
 
 SIZE, STATES, DRAWS = 3, 2, 3
@@ -236,7 +237,7 @@ def test_statistics_of_all_draws_are_those_of_each(name: str) -> None:
         same(found.replicated.statistic[index], torch.stack([u_statistic(m) for m in matrices]))
         for view, matrix, extreme in zip(chosen, matrices, found.replicated.extreme[index], strict=True):
             if isinstance(matrix, FeatureMatrix) and view.kernel.feature_kind:
-                total, spread = scores(matrix)
+                total, spread = scores(SteinSums.of(matrix))
                 same(extreme, largest_score(total[None], spread[None])[0])
             else:
                 assert extreme.isnan()

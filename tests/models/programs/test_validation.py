@@ -19,7 +19,7 @@ from pyro_programs import FEW_SEQUENCES as DATA
 from torch import Tensor
 
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.programs.validation import _probes, check_program
+from pyro_ksd.models.programs.validation import check_program
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.sequences.container import Sequences
 
@@ -246,11 +246,3 @@ def test_programs_may_need_all_columns() -> None:
                     pyro.sample(f"x_{t}", dist.Categorical(INITIAL), obs=sequences[:, t])
 
     as_model(program, MANY)
-
-
-def test_the_longest_and_the_shortest_sequence_are_compared() -> None:
-    data = Sequences.of([[0] * length for length in (3, 0, 7, 10, 1, 5, 8, 2)], SIZE)
-    probes = _probes(data)
-    assert probes.lengths[:2].tolist() == [10, 1]
-    assert len(set(probes.lengths.tolist())) == len(probes) == 4
-    assert _probes(Sequences.of([[], []], SIZE)).lengths.tolist() == [0] * 4
