@@ -172,7 +172,7 @@ def reason_views(check: Any) -> list[str]:
 
     Of views of n-grams only the worst that can name some is reported, and then no view of how sequences are arranged;
     of these, too, only the worst. Views that cannot say what is wrong are silent if others can. The probability of the
-    sequences is a reason if no other view can say what is wrong.
+    sequences, which says little about what is wrong, is a reason if no other view can say more.
     """
     ksd = dataset(check, "ksd")
     finding = {name: view_finding(check, ksd.sel(view=name)) for name in speaking_views(check)}
@@ -184,8 +184,7 @@ def reason_views(check: Any) -> list[str]:
         arranged = []
     grouped = ("ngram", *_ARRANGEMENT)
     reasons = [name for name in finding if kinds[name] not in grouped or name in (*ngrams, *arranged)]
-    reasons = [name for name in reasons if name in naming] or reasons
-    return [name for name in reasons if kinds[name] != "surprise"] or reasons
+    return [name for name in reasons if name in naming and kinds[name] != "surprise"] or reasons
 
 
 def worst_view(check: Any, names: list[str]) -> str:

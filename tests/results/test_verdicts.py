@@ -135,8 +135,16 @@ def test_verdict(features: list[tuple[Any, ...]], p_values: dict[str, float], ov
         ({"surprise": 0.0001, "content-2": 0.001}, (), told("content-2")),
         ({"surprise": 0.0001, "mirror": 0.001}, (), told("mirror")),
         # ... or where nothing else can say what is wrong.
-        ({"surprise": 0.0001, "content-2": 0.001}, ("content-2",), told("surprise")),
-        ({"surprise": 0.001, "skip": 0.0001, "content-2": 0.001}, ("content-2", "skip"), told("surprise")),
+        (
+            {"surprise": 0.0001, "content-2": 0.001},
+            ("content-2",),
+            NO_FIT + f"{UNNAMED['content-2']}; {FEATURES['surprise'][1]}",
+        ),
+        (
+            {"surprise": 0.001, "skip": 0.0001, "content-2": 0.001},
+            ("content-2", "skip"),
+            NO_FIT + f"{UNNAMED['content-2']}; {FEATURES['surprise'][1]}; {UNNAMED['skip']}",
+        ),
         ({"surprise": 0.001, "skip": 0.0001, "content-2": 0.001}, ("content-2",), told("skip")),
         # What cannot say what is wrong is silent where something else can.
         ({"content-2": 0.001, "start": 0.001}, ("content-2",), told("start")),
