@@ -47,7 +47,7 @@ def plot_check(
     >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
     >>> check = ksd_check(random_walk(3), data, progress=False)
     >>> len(plot_check(check))
-    3
+    4
     """
     check_number("num", num, least=1)
     names = view_names(check)
