@@ -111,7 +111,7 @@ class SteinSums:
         return Witness(self.total_in(features), features)
 
     def total_in(self, features: FeatureMatrix) -> Tensor:
-        """:attr:`total` in the columns of some features, ``[D']``."""
+        """The sums of the features in the columns of some others, ``[D']``."""
         if self.codes is None:
             return self.total if features.codes is None else self.total[features.codes]
         columns = features.values.shape[1]
