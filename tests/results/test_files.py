@@ -38,7 +38,7 @@ def test_the_default_engine_of_xarray_saves(check: xr.DataTree, tmp_path: Path) 
 
 @pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part in the Zarr format 3")
 @pytest.mark.filterwarnings("ignore:The data type .* does not have a Zarr V3 specification")
-@pytest.mark.filterwarnings("ignore:The codec `vlen-.*` is currently not part in the Zarr format 3")
+@pytest.mark.filterwarnings("ignore:The (codec|dtype) .* is currently not part in the Zarr format 3")
 @pytest.mark.parametrize("options", [{"zarr_format": 2}, {}], ids=["format 2", "default format"])
 def test_zarr(check: xr.DataTree, options: dict[str, Any], tmp_path: Path) -> None:
     check.to_zarr(tmp_path / "check.zarr", **options)
