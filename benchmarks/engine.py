@@ -28,10 +28,10 @@ SYMBOLS = 10
 OPERATOR = ZanellaOperator()
 
 
-def chain() -> MarkovSequence:
+def chain(size: int = SYMBOLS) -> MarkovSequence:
     """A first-order chain with random transitions."""
-    moves = torch.rand(SYMBOLS, SYMBOLS, dtype=torch.double, generator=torch.Generator().manual_seed(0)) + 0.1
-    uniform = torch.full((SYMBOLS,), 1 / SYMBOLS, dtype=torch.double)
+    moves = torch.rand(size, size, dtype=torch.double, generator=torch.Generator().manual_seed(0)) + 0.1
+    uniform = torch.full((size,), 1 / size, dtype=torch.double)
     return MarkovSequence.from_transitions(uniform, moves / moves.sum(-1, keepdim=True), 0.05)
 
 

@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.engine import chain
 from pyro_ksd.common.compilation import SWITCH, is_compiled
 from pyro_ksd.edits.weighted_edits import WeightedEdits, chunk_rows
 from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.kernels.witness import Witness
-from pyro_ksd.models import MarkovSequence
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import ZanellaOperator
@@ -37,13 +37,6 @@ LENGTH = 20
 OPERATOR = ZanellaOperator()
 Times = tuple[float, float]
 """Seconds of the processor and of the clock."""
-
-
-def chain(size: int) -> MarkovSequence:
-    """A first-order chain with random transitions."""
-    moves = torch.rand(size, size, dtype=torch.double, generator=torch.Generator().manual_seed(0)) + 0.1
-    uniform = torch.full((size,), 1 / size, dtype=torch.double)
-    return MarkovSequence.from_transitions(uniform, moves / moves.sum(-1, keepdim=True), 0.05)
 
 
 def sequences_of(count: int, size: int) -> Sequences:

@@ -342,6 +342,7 @@ def dense_features(
     slots: Slots,
     matrix: np.ndarray,
 ) -> None:
+    """Adds the Stein features of some rows to a matrix ``[N, D]`` with a column for every code."""
     for row in range(first, last):
         _visit_row(row, counting, edits, slots, matrix[row], weights, None, None)
 
@@ -433,6 +434,7 @@ def window_steps(
     slots: Slots,
     steps: np.ndarray,
 ) -> None:
+    """How far each edit of some rows moves along the witness, ``steps [E]``."""
     keys = slots.keys
     claimed = slots.claimed
     codes = coefficients.codes
