@@ -17,11 +17,11 @@ import pyro.distributions as dist
 import pytest
 import torch
 import xarray as xr
-from example_models import walk
+from example_models import Unsampled, walk
 
 from pyro_ksd import MarkovSequence, Sequences, ksd_check
 from pyro_ksd.fit_tests import null_draws
-from pyro_ksd.models import RefitMarkov, fit_markov
+from pyro_ksd.models import RefitMarkov, SequenceModel, fit_markov
 from pyro_ksd.stein import summation
 
 DATA = walk(hold=0.3).draw(15, torch.Generator().manual_seed(0))
@@ -156,6 +156,26 @@ def test_the_file_of_another_check_is_refused(options: dict[str, Any], words: st
         ksd_check(walk(hold=0.2), DATA, **own)
     with pytest.raises(ValueError, match="differs in: data, model or views"):
         ksd_check(walk(), DATA[:14], **own)
+
+
+class FavorsLong(Unsampled):
+    """A walk that gives long sequences another weight."""
+
+    log_ratio = SequenceModel.log_ratio
+
+    def log_joint(self, sequences: Sequences) -> torch.Tensor:
+        return super().log_joint(sequences) + (sequences.lengths > 5)
+
+
+def test_models_that_differ_in_later_sequences_only_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 1)  # a chunk is one sequence
+    data = Sequences.of([[0, 1]] * 4 + [[0, 1, 2, 3, 4, 3, 2]] * 4, 5)
+    options: dict[str, Any] = {"views": "content-1", "num_bootstrap": 20, "progress": False}
+    ksd_check(Unsampled(walk()), data, checkpoint=tmp_path / "kept", **options)
+    with pytest.raises(ValueError, match="differs in: model or views"):
+        ksd_check(FavorsLong(walk()), data, checkpoint=tmp_path / "kept", **options)
 
 
 def killed_after(seconds: float, work: Callable[[], Any]) -> None:

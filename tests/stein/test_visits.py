@@ -141,7 +141,7 @@ def test_as_much_is_kept_as_there_is_room_for() -> None:
         for chunk in visits.chunks(around):
             chunk.scored  # noqa: B018
     assert len(bytes_of) > 3
-    assert len(bytes_of) <= model.asked - len(bytes_of) + 3
+    assert model.asked == 2 * len(bytes_of) - 3
 
 
 def test_some_chunks_in_a_given_order() -> None:
