@@ -163,8 +163,12 @@ class FavorsLong(Unsampled):
 
     log_ratio = SequenceModel.log_ratio
 
+    def __init__(self, bonus: float) -> None:
+        super().__init__(walk())
+        self.bonus = bonus
+
     def log_joint(self, sequences: Sequences) -> torch.Tensor:
-        return super().log_joint(sequences) + (sequences.lengths > 5)
+        return super().log_joint(sequences) + self.bonus * (sequences.lengths > 5)
 
 
 def test_models_that_differ_in_later_sequences_only_are_told_apart(
@@ -173,9 +177,9 @@ def test_models_that_differ_in_later_sequences_only_are_told_apart(
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 1)  # a chunk is one sequence
     data = Sequences.of([[0, 1]] * 4 + [[0, 1, 2, 3, 4, 3, 2]] * 4, 5)
     options: dict[str, Any] = {"views": "content-1", "num_bootstrap": 20, "progress": False}
-    ksd_check(Unsampled(walk()), data, checkpoint=tmp_path / "kept", **options)
+    ksd_check(FavorsLong(0.0), data, checkpoint=tmp_path / "kept", **options)
     with pytest.raises(ValueError, match="differs in: model or views"):
-        ksd_check(FavorsLong(walk()), data, checkpoint=tmp_path / "kept", **options)
+        ksd_check(FavorsLong(1.0), data, checkpoint=tmp_path / "kept", **options)
 
 
 def killed_after(seconds: float, work: Callable[[], Any]) -> None:
