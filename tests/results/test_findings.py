@@ -247,30 +247,37 @@ EVEN, ODD = {4: 0.5, 8: 0.5}, {3: 0.5, 4: 0.01, 9: 0.49}
 UNCLEAR = "the model gets the length distribution wrong"
 
 
+DIRECTIONS = [
+    (SHORT, LONG, "length", "lengths are too long under the model (mean {}10, in the data 5)"),
+    (LONG, SHORT, "length", "lengths are too short under the model (mean {}5, in the data 10)"),
+    (
+        NARROW,
+        WIDE,
+        "spread of the length",
+        "lengths are too variable under the model (standard deviation {}3.54, in the data 0.707)",
+    ),
+    (
+        WIDE,
+        NARROW,
+        "spread of the length",
+        "lengths are too regular under the model (standard deviation {}0.707, in the data 3.54)",
+    ),
+    (ODD, EVEN, "even length", "even lengths are too frequent under the model ({}100 %, in the data 1 %)"),
+]
+"""Lengths of the data and of the model, the feature that tells, and the words, with room for "about"."""
+
+
 @pytest.mark.parametrize(
     ("observed", "expected", "feature", "words"),
     [
-        (SHORT, LONG, "length", "lengths are too long under the model (mean 10, in the data 5)"),
-        (LONG, SHORT, "length", "lengths are too short under the model (mean 5, in the data 10)"),
-        (
-            NARROW,
-            WIDE,
-            "spread of the length",
-            "lengths are too variable under the model (standard deviation 3.54, in the data 0.707)",
-        ),
-        (
-            WIDE,
-            NARROW,
-            "spread of the length",
-            "lengths are too regular under the model (standard deviation 0.707, in the data 3.54)",
-        ),
-        (ODD, EVEN, "even length", "even lengths are too frequent under the model (100 %, in the data 1 %)"),
-        (EVEN, ODD, "even length", "even lengths are too rare under the model (1 %, in the data 100 %)"),
+        *DIRECTIONS,
+        (EVEN, ODD, "even length", "even lengths are too rare under the model ({}1 %, in the data 100 %)"),
     ],
 )
 def test_the_direction_of_the_length(
     observed: dict[int, float], expected: dict[int, float], feature: str, words: str
 ) -> None:
+    words = words.format("")
     sign = -1 if any(word in words for word in ("short", "regular", "rare")) else 1
     assert lengths_found(observed, expected, (feature, 3.0 * sign, 0.01)) == words
     assert lengths_found(observed, expected, (feature, 3.0 * sign, 0.05)) == words  # the level itself
@@ -289,29 +296,11 @@ def test_several_directions_of_the_length() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("observed", "expected", "feature", "words"),
-    [
-        (SHORT, LONG, "length", "lengths are too long under the model (mean about 10, in the data 5)"),
-        (LONG, SHORT, "length", "lengths are too short under the model (mean about 5, in the data 10)"),
-        (
-            NARROW,
-            WIDE,
-            "spread of the length",
-            "lengths are too variable under the model (standard deviation about 3.54, in the data 0.707)",
-        ),
-        (
-            WIDE,
-            NARROW,
-            "spread of the length",
-            "lengths are too regular under the model (standard deviation about 0.707, in the data 3.54)",
-        ),
-        (ODD, EVEN, "even length", "even lengths are too frequent under the model (about 100 %, in the data 1 %)"),
-    ],
-)
+@pytest.mark.parametrize(("observed", "expected", "feature", "words"), DIRECTIONS)
 def test_the_direction_of_the_length_without_draws(
     observed: dict[int, float], expected: dict[int, float], feature: str, words: str
 ) -> None:
+    words = words.format("about ")
     sign = -1 if any(word in words for word in ("short", "regular")) else 1
     told = (feature, 3.0 * sign, 0.01)
     assert unsampled_found(observed, [expected] * 3, told) == words
