@@ -30,7 +30,7 @@ from pyro_ksd.sequences.container import Sequences
 
 _DENSE_SHARE = 4  # if fewer of the codes than one in four can be in use, the features are sparse
 _MARKED_CODES = 2**22  # to mark which of these are in use takes less time than to sort those in use
-_CODES_OF_A_FEATURE = 64  # to go through so many codes takes as long as to sort one feature
+_CODES_OF_A_FEATURE = 64  # going through this many codes takes as long as sorting one feature
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ class FeatureMatrix(SteinMatrix):
     """Features ``Ψ [N, D]`` of ``H = Ψ Ψᵀ``, as a dense or a sparse (COO) tensor.
 
     :param values: ``[N, D]``.
-    :param codes: long ``[D]``, what each column stands for, ascending; ``None`` for ``0 .. D-1``. Matrices with
+    :param codes: long ``[D]``, what each column means, ascending; ``None`` for ``0 .. D-1``. Matrices with
         different columns can be put together by their codes.
     """
 

@@ -23,7 +23,7 @@ from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View
 from pyro_ksd.stein.visits import Chunk, Visits
 
-_MORE_COLUMNS = 4  # all sequences together may have so many times more sparse features than those of the first chunk
+_MORE_COLUMNS = 4  # how many times more sparse features all sequences may have than the first chunk
 
 KEPT_SECONDS = 10.0
 """After how much time sums are kept again."""

@@ -23,7 +23,7 @@ class SteinSums:
     r"""Sums of the Stein features ``ψ [N, D]`` of one view over some sequences.
 
     :param count: the number ``N`` of sequences.
-    :param codes: long ``[D]``, what each column stands for, ascending; ``None`` for ``0 .. D-1``.
+    :param codes: long ``[D]``, what each column means, ascending; ``None`` for ``0 .. D-1``.
     :param total: ``[D]``, :math:`\sum_i \psi_i`.
     :param squares: ``[D]``, :math:`\sum_i \psi_i^2`, element by element.
     :param gains: ``[D]``, :math:`\sum_i \max(\psi_i, 0)`.

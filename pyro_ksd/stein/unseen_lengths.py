@@ -66,7 +66,7 @@ def log_steps_beyond(
 ) -> Iterator[LogStep]:
     r"""The log-ratios of the probabilities of lengths beyond those of the sequences, one length after the other.
 
-    Walkers set out from the longest sequences (at least ten, if there are so many), and those that have longer ones
+    Walkers set out from the longest sequences (at least ten, or all of them), and those that have longer ones
     ahead of them are joined by these on their way.
 
     :param sequences: all of them possible under the model, and about such as it makes of their lengths.
