@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+__version__: str
+
 from . import checks as checks
 from . import common as common
 from . import edits as edits

@@ -13,6 +13,9 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+import yaml
+
+import pyro_ksd
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -48,7 +51,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [archive] = (folder / "dist").glob("*.tar.gz")
     with tarfile.open(archive) as opened:
         opened.extractall(folder, filter="data")
-    (folder / f"pyro_ksd-{PROJECT['version']}").rename(folder / "unpacked")
+    (folder / f"pyro_ksd-{pyro_ksd.__version__}").rename(folder / "unpacked")
     return folder
 
 
@@ -92,6 +95,20 @@ def declared() -> dict[str, str]:
     requirements = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["test"]]
     pairs = [re.fullmatch(r"([\w-]+)>=([\d.]+)", requirement) for requirement in requirements]
     return {pair[1].lower().replace("_", "-"): pair[2] for pair in pairs if pair is not None}
+
+
+def test_all_files_state_the_same_version() -> None:
+    recipe = yaml.safe_load((ROOT / "conda/recipe.yaml").read_text())
+    assert recipe["context"]["version"] == pyro_ksd.__version__
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == pyro_ksd.__version__
+
+
+def test_the_conda_package_depends_on_the_same_versions() -> None:
+    names = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
+    pairs = [requirement.split(">=") for requirement in PROJECT["dependencies"]]
+    expected = {f"{names.get(name, name)} >={version}" for name, version in pairs}
+    recipe = yaml.safe_load((ROOT / "conda/recipe.yaml").read_text())
+    assert set(recipe["requirements"]["run"]) == expected | {f"python {PROJECT['requires-python']}"}
 
 
 def test_the_lowest_versions_are_those_that_are_declared() -> None:

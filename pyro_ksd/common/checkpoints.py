@@ -9,13 +9,13 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from hashlib import sha256
-from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from pyro_ksd import __version__
 from pyro_ksd.common.option_checks import check_instance
 
 _FIX = "delete the file, or pass another one"
@@ -114,7 +114,7 @@ def versions() -> dict[str, str]:
     >>> sorted(versions())
     ['pyro_ksd', 'torch']
     """
-    return {name: version(name) for name in ("pyro_ksd", "torch")}
+    return {"pyro_ksd": __version__, "torch": torch.__version__}
 
 
 def resumable(

@@ -12,6 +12,7 @@ from typing import Any
 
 import xarray as xr
 
+from pyro_ksd import __version__
 from pyro_ksd.common.option_checks import found
 from pyro_ksd.results.schema import GROUPS, SCHEMA_VERSION, Attribute, Variable, is_required
 
@@ -142,7 +143,7 @@ def provenance() -> dict[str, str]:
     made = {
         "created_at": datetime.now(UTC).isoformat(),
         "creation_library": "pyro_ksd",
-        "creation_library_version": version("pyro_ksd"),
+        "creation_library_version": __version__,
         "inference_library": "pyro",
     }
     try:
