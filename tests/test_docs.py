@@ -12,7 +12,9 @@ from typing import Any
 import pyro
 import pytest
 
+from benchmarks.scenario_models import scenarios
 from docs import diagram, schema_page
+from pyro_ksd.stein.views import default_views
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
@@ -48,6 +50,41 @@ def test_the_blocks_of_a_page_run_one_after_the_other(
         shown = capsys.readouterr().out
         if printed:
             assert [line.split() for line in shown.splitlines()] == [line.split() for line in printed.splitlines()]
+
+
+def rows_of(page: str, heading: str = "#") -> dict[str, dict[str, str]]:
+    """The rows of the first table after a heading, by their first cell."""
+    _, _, text = (DOCS / page).read_text().partition(heading)
+    [table, *_] = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
+    names, _, *rows = [[cell.strip(" `*") for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
+
+
+def views_in(row: dict[str, str]) -> dict[str, str]:
+    return {name: row[name] for name in (view.name for view in default_views())}
+
+
+def test_the_powers_of_faults_are_those_that_were_measured() -> None:
+    shown = rows_of("can_see.md", "## Eight faults")
+    measured = {size: rows_of("faults.md", f"## {size} sequences") for size in (50, 200)}
+    assert len(shown) == 8
+    for fault, row in shown.items():
+        assert row["best view, n = 200"] == max(views_in(measured[200][fault]).values())
+        for size, rates in measured.items():
+            assert row[f"best view, n = {size}"] == rates[fault][row["best view"]]
+            assert row[f"whole check, n = {size}"] == rates[fault]["whole check"]
+
+
+def test_the_powers_of_scenarios_are_those_that_were_measured() -> None:
+    shown = rows_of("can_see.md", "## The twelve scenarios")
+    measured = rows_of("scenarios.md")
+    assert len(shown) == 12
+    for scenario in scenarios():
+        row, rates = shown[scenario.name], measured[scenario.name]
+        assert row["n"] == str(scenario.num_sequences)
+        assert row["best view, power"] == rates[row["best view"]] == max(views_in(rates).values())
+        assert row["default check"] == rates["default check"]
+        assert rates["best in the paper"].startswith(row["best test of the paper"])
 
 
 def test_a_script_runs(tmp_path: Path) -> None:
