@@ -41,6 +41,7 @@ from .results import summary as summary
 from .results import to_inference_data as to_inference_data
 from .results import verdict as verdict
 from .sequences import Sequences as Sequences
+from .sequences import read as read
 from .sequences import split as split
 from .stein import View as View
 from .stein import default_views as default_views

@@ -2,6 +2,7 @@
 """The data: variable-length sequences of discrete symbols."""
 
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.files.file_reading import read
 from pyro_ksd.sequences.splitting import split
 
-__all__ = ["Sequences", "split"]
+__all__ = ["Sequences", "read", "split"]

@@ -27,20 +27,28 @@ def coded_log(frame: Any, by: Any, symbol: Hashable, order_by: Any, alphabet: Al
         raise ValueError(
             f"expected a pandas data frame, found {type(frame).__name__}; convert it, such as pandas.DataFrame(log)"
         )
-    groups = _column_names(frame, "by", by)
-    order = [] if order_by is None else _column_names(frame, "order_by", order_by)
-    _check_column(frame, "symbol", symbol)
+    groups = column_names(frame, "by", by)
+    order = [] if order_by is None else column_names(frame, "order_by", order_by)
+    column_names(frame, "symbol", [symbol])
     used = frame[list(dict.fromkeys([*groups, symbol, *order]))].reset_index(drop=True)
     _check_nothing_missing(used)
-    keys = _tuples(used, groups)
+    events = events_by_sequence(used, groups, order)
     symbols = used[symbol].tolist()
-    sequences: dict[tuple[Any, ...], list[Any]] = {key: [] for key in keys}  # in the order of first appearance
-    for row in _sorted_rows(used, order):
-        sequences[keys[row]].append(symbols[row])
-    coded = coded_rows(list(sequences.values()), alphabet)
-    if order:
-        _warn_of_ties(_tuples(used, [*groups, *order]), symbols, order)
+    coded = coded_rows([[symbols[row] for row in rows] for rows in events], alphabet)
+    warn_of_ties(used, groups, symbol, order)
     return coded
+
+
+def events_by_sequence(used: Any, groups: list[Hashable], order: list[Hashable]) -> list[list[int]]:
+    """The rows of a log by sequence, in order; the sequences in the order in which they first appear.
+
+    :param used: a pandas data frame with nothing missing and the index 0, 1, ...
+    """
+    keys = _tuples(used, groups)
+    events: dict[tuple[Any, ...], list[int]] = {key: [] for key in keys}
+    for row in _sorted_rows(used, order):
+        events[keys[row]].append(row)
+    return list(events.values())
 
 
 def check_table(table: Any, is_padded: bool) -> None:
@@ -80,7 +88,8 @@ def _single_column(name: Hashable, dtype: np.dtype) -> ValueError:
     )
 
 
-def _column_names(frame: Any, argument: str, names: Any) -> list[Hashable]:
+def column_names(frame: Any, argument: str, names: Any) -> list[Hashable]:
+    """The columns of a frame that an argument names, one or several."""
     several = list(names) if isinstance(names, list | tuple) else [names]
     if not several:
         raise ValueError(f"{argument}: expected a column or several, found {names!r}")
@@ -141,15 +150,24 @@ def _check_order(name: Hashable, column: Any) -> None:
             )
 
 
-def _warn_of_ties(moments: list[tuple[Any, ...]], symbols: list[Any], order: list[Hashable]) -> None:
-    """Warns of events of one sequence whose order is unknown; equal symbols can be swapped and do not count."""
+def warn_of_ties(
+    used: Any, groups: list[Hashable], symbol: Hashable, order: list[Hashable], first: int = 0, unit: str = "row"
+) -> None:
+    """Warns of events of one sequence whose order is unknown; equal symbols can be swapped and do not count.
+
+    :param first: the number of the first row in the warning.
+    :param unit: what is numbered there.
+    """
+    if not order:
+        return
+    symbols = used[symbol].tolist()
     rows_at: dict[tuple[Any, ...], list[int]] = {}
-    for row, moment in enumerate(moments):
+    for row, moment in enumerate(_tuples(used, [*groups, *order])):
         rows_at.setdefault(moment, []).append(row)
     tied = [rows for rows in rows_at.values() if len({symbols[row] for row in rows}) > 1]
     if tied:
         warn_user(
             f"found {sum(map(len, tied))} events that share their place in the order by {order} with another symbol of "
-            f"their sequence, such as rows {tied[0]}, and kept these in the order of the table; add a column to "
-            "order_by= that orders them, or, if the table is in order, leave out order_by="
+            f"their sequence, such as {unit}s {[row + first for row in tied[0]]}, and kept these in the order of the "
+            "table; add a column to order_by= that orders them, or, if the table is in order, leave out order_by="
         )

@@ -16,17 +16,22 @@ SEPARATORS = ("\t", ";", "|", ",", "->", ">", " ")
 
 def split_rows(rows: list[Any], sep: str, alphabet: Alphabet | None) -> list[Any]:
     """The strings among rows, split into lists of symbols; missing rows stay as they are."""
+    check_sep(sep)
+    found = [_split(row, index, sep) for index, row in enumerate(rows)]
+    if alphabet is None:
+        parts = [row for row in found if isinstance(row, list)]
+        _check_numbers(parts, sep)
+        warn_if_never_split(parts, sep)
+    return found
+
+
+def check_sep(sep: object) -> None:
+    """Checks that strings can be split at a separator."""
     if not isinstance(sep, str) or not sep:
         raise ValueError(
             f"sep: expected what separates the symbols, such as ' ' or ',', found {sep!r}; leave it out if each "
             "character is a symbol"
         )
-    found = [_split(row, index, sep) for index, row in enumerate(rows)]
-    if alphabet is None:
-        parts = [row for row in found if isinstance(row, list)]
-        _check_numbers(parts, sep)
-        _warn_if_never_split(parts, sep)
-    return found
 
 
 def warn_of_words(rows: list[Any]) -> None:
@@ -37,7 +42,7 @@ def warn_of_words(rows: list[Any]) -> None:
     if 2 * counts[sep] > len(strings):
         warn_user(
             f"found {sep!r} in {counts[sep]} of {len(strings)} strings, as if it separated words, and took every "
-            f"character as a symbol, {sep!r} included. For words, write Sequences.of(data, sep={sep!r}); for "
+            f"character as a symbol, {sep!r} included. For words, pass sep={sep!r}; for "
             "characters, state the alphabet to silence this warning, such as alphabet=sorted(set(''.join(data)))"
         )
 
@@ -76,7 +81,8 @@ def _check_numbers(rows: list[list[str]], sep: str) -> None:
             )
 
 
-def _warn_if_never_split(rows: list[list[str]], sep: str) -> None:
+def warn_if_never_split(rows: list[list[str]], sep: str) -> None:
+    """Warns if no string has the separator inside."""
     if max(map(len, rows), default=0) == 1:
         warn_user(
             f"found the separator {sep!r} in none of {len(rows)} strings, and took each whole string as one symbol; "

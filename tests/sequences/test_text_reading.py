@@ -49,7 +49,7 @@ def test_strings_that_look_like_words(sep: str) -> None:
     data = [f"home{sep}buy", f"home{sep}search{sep}buy", "home", ""]
     message = (
         f"found {sep!r} in 2 of 3 strings, as if it separated words, and took every character as a symbol, {sep!r} "
-        f"included. For words, write Sequences.of(data, sep={sep!r}); for characters, state the alphabet to silence "
+        f"included. For words, pass sep={sep!r}; for characters, state the alphabet to silence "
         "this warning, such as alphabet=sorted(set(''.join(data)))"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as warned:
@@ -72,7 +72,7 @@ def test_strings_that_look_like_words(sep: str) -> None:
     ],
 )
 def test_the_separator_that_is_suggested(data: list[str], sep: str) -> None:
-    with pytest.warns(UserWarning, match=re.escape(f"write Sequences.of(data, sep={sep!r});")):
+    with pytest.warns(UserWarning, match=re.escape(f"pass sep={sep!r};")):
         Sequences.of(data)
 
 
