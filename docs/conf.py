@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,10 @@ html_theme = "furo"
 html_show_copyright = False
 html_show_sphinx = False
 html_copy_source = False
+if os.environ.get("PYRO_KSD_QUICK"):
+    html_theme_options = {
+        "announcement": "Quick build: the tutorials ran with little data and few draws, and their figures are not real."
+    }
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "sphinx_design"]
 

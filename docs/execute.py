@@ -20,8 +20,9 @@ TUTORIALS = Path(__file__).parents[1] / "tutorials"
 def execute(path: Path) -> ExecutionResult:
     """The notebook with the outputs of its cells, run by a process of its own."""
     notebook = myst_nb_reader_plugin(str(path))
-    quiet = {"extra_arguments": ["--log-level=ERROR"]}
-    return single_nb_execution(notebook, cwd=str(path.parent), timeout=None, allow_errors=False, **quiet)
+    # Pictures with twice the pixels are sharp on the screens of phones and laptops.
+    options = {"extra_arguments": ["--log-level=ERROR", "--InlineBackend.figure_formats=retina"]}
+    return single_nb_execution(notebook, cwd=str(path.parent), timeout=None, allow_errors=False, **options)
 
 
 def main() -> int:

@@ -87,6 +87,14 @@ def test_the_powers_of_scenarios_are_those_that_were_measured() -> None:
         assert rates["best in the paper"].startswith(row["best test of the paper"])
 
 
+def test_the_figures_of_the_summary_are_those_of_the_long_pages() -> None:
+    pages = ("paper/results.md", "paper/discrepancies.md", "scenarios.md")
+    measured = {number for page in pages for number in re.findall(r"\d\.\d{3}", (DOCS / page).read_text())}
+    shown = set(re.findall(r"\d\.\d{3}", (DOCS / "paper" / "summary.md").read_text()))
+    assert len(shown) > 10
+    assert shown <= measured
+
+
 def test_a_script_runs(tmp_path: Path) -> None:
     [(program, printed)] = [block for block in blocks_of("reproducible.md") if SCRIPT in block[0]]
     script = tmp_path / "script.py"
