@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -32,17 +33,21 @@ def coded_rows(rows: list[Any], alphabet: Alphabet | None) -> Coded:
     codes = None if isinstance(alphabet, int) else {symbol: code for code, symbol in enumerate(alphabet)}
     lengths = torch.tensor([len(sequence) for sequence in symbols])
     inside = torch.arange(int(lengths.max())) < lengths[:, None]
-    coded = [
-        _code(symbol, codes, alphabet, row, position)
-        for row, sequence in enumerate(symbols)
-        for position, symbol in enumerate(sequence)
-    ]
+    coded = _codes_of_known(symbols, codes)
+    if coded is None:
+        coded = [
+            _code(symbol, codes, alphabet, row, position)
+            for row, sequence in enumerate(symbols)
+            for position, symbol in enumerate(sequence)
+        ]
     tokens = torch.zeros(inside.shape, dtype=torch.long)
     tokens[inside] = torch.tensor(coded, dtype=torch.long)
     return tokens, lengths, alphabet
 
 
 def _symbols(row: Any, index: int) -> list[Any]:
+    if isinstance(row, str):
+        return list(row)
     if isinstance(row, Tensor | np.ndarray):
         if row.ndim != 1:
             raise ValueError(f"sequence {index}: expected one dimension, found shape {list(row.shape)}")
@@ -67,7 +72,23 @@ def _seem_padded(rows: list[list[Any]]) -> bool:
     return all(set(row[row.index(-1) :]) == {-1} for row in rows if -1 in row)
 
 
+def _codes_of_known(rows: list[list[Any]], codes: dict[Hashable, int] | None) -> list[int] | None:
+    """The codes of all symbols, quickly; ``None`` if one may be unknown, or they are integers of a stated number."""
+    if codes is None or not _are_strings(rows):
+        return None
+    try:
+        return [codes[symbol] for symbol in chain.from_iterable(rows)]
+    except KeyError:
+        return None
+
+
+def _are_strings(rows: list[list[Any]]) -> bool:
+    return set(map(type, chain.from_iterable(rows))) <= {str}
+
+
 def _infer_alphabet(rows: list[list[Any]]) -> Alphabet:
+    if _are_strings(rows):
+        return tuple(sorted(set(chain.from_iterable(rows)))) or 1
     seen = dict.fromkeys(
         _code(symbol, None, None, index, position)
         for index, row in enumerate(rows)
