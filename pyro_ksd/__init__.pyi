@@ -24,6 +24,8 @@ from .models import HiddenMarkovSequence as HiddenMarkovSequence
 from .models import IndependentSequence as IndependentSequence
 from .models import LinearChainMRF as LinearChainMRF
 from .models import MarkovSequence as MarkovSequence
+from .models import fit_hidden_markov as fit_hidden_markov
+from .models import fit_markov as fit_markov
 from .plots import plot_check as plot_check
 from .plots import plot_compare as plot_compare
 from .plots import plot_gram as plot_gram

@@ -111,12 +111,14 @@ from pyro_ksd.kernels.stein_matrices import GramMatrix
 from pyro_ksd.models import (
     LoopProgram,
     Marginal,
+    RefitHiddenMarkov,
     RefitMarkov,
     RefitSVI,
     TabulatedModel,
     VectorizedProgram,
     as_model,
     constrain,
+    fit_hidden_markov,
     fit_markov,
     with_sampler,
 )
@@ -469,10 +471,29 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         {
             "order": [*COUNTS, 60],
             "pseudocount": [None, "0", -1, NAN, math.inf, True, [1]],
+            "backoff": [None, 1, "yes"],
             "data": [None, 3, "abc", []],
         },
     ),
-    "RefitMarkov": (RefitMarkov, {"pseudocount": [None, "0", -1, NAN, math.inf, True, [1]]}),
+    "RefitMarkov": (
+        RefitMarkov,
+        {"pseudocount": [None, "0", -1, NAN, math.inf, True, [1]], "backoff": [None, 1, "yes"]},
+    ),
+    "fit_hidden_markov": (
+        with_defaults(fit_hidden_markov, data=WORDS, num_states=1),
+        {
+            "num_states": COUNTS,
+            "pseudocount": [None, "0", -1, NAN, math.inf, True, [1]],
+            "num_restarts": COUNTS,
+            "num_steps": COUNTS,
+            "seed": [-1, "0", 1.5],
+            "data": [None, 3, "abc", [], ["a", ""]],
+        },
+    ),
+    "RefitHiddenMarkov": (
+        RefitHiddenMarkov,
+        {"pseudocount": [None, "0", -1, NAN, math.inf, True, [1]], "num_steps": COUNTS},
+    ),
     "RefitMarkov()": (
         with_defaults(RefitMarkov(), model=WALK, data=DATA),
         {"model": [None, "markov", program, MarkovSequence], "data": [None, 3, "abc"]},

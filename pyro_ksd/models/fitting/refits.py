@@ -20,7 +20,7 @@ from pyro_ksd.common.option_checks import check_number, check_positive, found
 from pyro_ksd.common.random_numbers import Seed, as_seed
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.distributions.markov import MarkovSequence
-from pyro_ksd.models.fitting.counting import check_pseudocount, fit_markov
+from pyro_ksd.models.fitting.counting import check_smoothing, fitted_chain
 from pyro_ksd.models.programs.call_conventions import convention_of
 from pyro_ksd.models.programs.plate_layout import sample_sites
 from pyro_ksd.models.programs.repeatability import MODULE_WEIGHT
@@ -31,12 +31,13 @@ from pyro_ksd.sequences.container import Sequences
 
 @dataclass(frozen=True)
 class RefitMarkov:
-    """Fits a Markov chain of the model's order by counting, see :func:`~pyro_ksd.models.fit_markov`.
+    """Fits a Markov chain of the model's order by counting, see :func:`~pyro_ksd.fit_markov`.
 
     :param pseudocount: added to each count. With 0, the maximum-likelihood estimate, a chain that was fitted to one
         data set may call another one impossible; that does not matter here, as every data set has a fit of its own.
+    :param backoff: whether to interpolate with shorter contexts, as the fit of the model did.
 
-    >>> from pyro_ksd import ksd_check
+    >>> from pyro_ksd import fit_markov, ksd_check
     >>> data = ["abcab", "bba", "cabca", "ab", "bcaaca", "cab"]
     >>> fitted = fit_markov(data, order=1)
     >>> check = ksd_check(fitted, data, refit=RefitMarkov(), num_bootstrap=20, progress=False)
@@ -45,14 +46,15 @@ class RefitMarkov:
     """
 
     pseudocount: float = 0.0
+    backoff: bool = False
 
     def __post_init__(self) -> None:
-        check_pseudocount(self.pseudocount)
+        check_smoothing(self.pseudocount, self.backoff)
 
     def __call__(self, model: MarkovSequence, data: Sequences) -> MarkovSequence:
         if not isinstance(model, MarkovSequence):
             raise ValueError(f"model: expected a MarkovSequence to refit, found {found(model)}")
-        return fit_markov(data, model.order, pseudocount=self.pseudocount)
+        return fitted_chain(Sequences.of(data), model.order, self.pseudocount, self.backoff)[0]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import pytest
@@ -118,3 +119,64 @@ def test_fit_refuses(arguments: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(("longest", "room"), [(2, 1000), (10, 1000), (11, 1100), (30, 3000)])
 def test_samples_of_a_fit_have_room(longest: int, room: int) -> None:
     assert fit_markov([[0, 1], [0] * longest], order=1).max_length == room
+
+
+def witten_bell(words: list[str], context: str, symbol: str, symbols: str) -> float:
+    """The probability of a symbol, or the stop "$", after a context that may begin with the start "^", by recursion."""
+    followed = Counter(
+        f"^{word}$"[end] for word in words for end in range(1, len(word) + 2) if f"^{word}$"[:end].endswith(context)
+    )
+    if context:
+        shorter = {s: witten_bell(words, context[1:], s, symbols) for s in symbols}
+        if context == "^" and "" not in words:
+            shorter = {s: 0.0 if s == "$" else p / (1 - shorter["$"]) for s, p in shorter.items()}
+    else:
+        shorter = {s: 1 / len(symbols) for s in symbols}
+    total, distinct = sum(followed.values()), len(followed)
+    if not total:
+        return shorter[symbol]
+    return (followed[symbol] + distinct * shorter[symbol]) / (total + distinct)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("words", [["anna", "ann", "bea"], ["ab", "", "b", "abab"], ["a"], ["", ""]])
+def test_backoff_against_a_recursion(words: list[str], order: int) -> None:
+    alphabet = "abenx"  # x is in no word
+    fitted = fit_markov(Sequences.of(words, alphabet), order, backoff=True)
+    symbols = alphabet + "$"
+    for codes in product(range(6), repeat=order):
+        text = "".join((alphabet + "^")[code] for code in codes)
+        context = "^" * text.startswith("^") + text.lstrip("^")
+        if "^" in context[1:]:
+            continue  # it cannot occur
+        expected = [witten_bell(words, context, symbol, symbols) for symbol in symbols]
+        assert sum(expected) == pytest.approx(1)
+        assert fitted.probs[codes].tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_backoff_makes_all_but_the_empty_sequence_possible() -> None:
+    fitted = fit_markov(["ab", "b"], order=3, backoff=True)
+    space = [list(word) for length in range(5) for word in product(range(2), repeat=length)]
+    values = fitted.log_joint(Sequences.of(space, 2))
+    assert values[0] == -math.inf
+    assert values[1:].isfinite().all()
+    assert fit_markov(["ab", ""], order=3, backoff=True).log_joint(Sequences.of([[]], 2)).isfinite().all()
+
+
+def test_backoff_and_pseudocounts_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match=r"^pseudocount: expected 0 with backoff=True, found 0\.5; choose one of them"):
+        fit_markov(["ab"], 1, pseudocount=0.5, backoff=True)
+    with pytest.raises(ValueError, match=r"^backoff: expected True or False, found 'yes'"):
+        fit_markov(["ab"], 1, backoff="yes")  # type: ignore[arg-type]
+
+
+def test_contexts_that_were_rarely_seen_are_warned_of() -> None:
+    words = ["".join(word) for word in product("abcde", repeat=3)]
+    fit_markov(words, 1)
+    fit_markov(words, 3, backoff=True)
+    with pytest.warns(
+        UserWarning, match="^125 of the 156 contexts of 3 symbols .* fewer than 5 times, .* backoff=True"
+    ) as seen:
+        fit_markov(words, 3, pseudocount=0.1)
+    assert seen[0].filename == __file__
+    fit_markov(words * 5, 3)

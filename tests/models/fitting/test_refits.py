@@ -217,6 +217,12 @@ def test_refit_of_a_chain_keeps_its_order_and_its_pseudocount() -> None:
     assert torch.equal(found.probs, fit_markov(DATA, 2, pseudocount=0.5).probs)
 
 
+def test_refit_of_a_chain_with_backoff() -> None:
+    found = RefitMarkov(backoff=True)(fit_markov(DATA, 2, backoff=True), DATA)
+    assert torch.equal(found.probs, fit_markov(DATA, 2, backoff=True).probs)
+    assert not torch.equal(found.probs, fit_markov(DATA, 2).probs)
+
+
 def test_enumerated_states_are_summed_out_while_fitting() -> None:
     def mixture(sequences: Tensor, lengths: Tensor) -> None:
         share = pyro.param("share", torch.tensor(0.5, dtype=torch.double), constraint=constraints.unit_interval)
