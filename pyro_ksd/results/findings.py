@@ -73,11 +73,12 @@ def view_finding(check: Any, one: xr.Dataset) -> str:
     told = told.isel(ngram=np.lexsort((-np.abs(told["z"].values), told["p_value"].values)))
     words = ("small", "large") if kind == "feature" else ("rare", "frequent")
     chosen = [told["z"].values < 0, told["z"].values > 0]
-    found = [
-        _named(check, told.isel(ngram=which), kind, word)
-        for word, which in zip(words, chosen, strict=True)
-        if which.any()
-    ]
+    found = []
+    for word, which in zip(words, chosen, strict=True):
+        some = told.isel(ngram=which)
+        if which.any():
+            is_uneven = kind == "ngram" and _all_agree(check, own)
+            found.append(_uneven(own, word) if is_uneven else _named(check, some, kind, word))
     return listed(found) if found else unnamed(one)
 
 
@@ -109,6 +110,28 @@ def _named(check: Any, features: xr.Dataset, kind: str, word: str) -> str:
     if kind in _AT and (features["symbol"].values >= 0).sum(1).max() > 1:
         place = _AT[kind]
     return f"{subject} {'is' if is_one else 'are'} too {word}{place} under the model"
+
+
+def _all_agree(check: Any, features: xr.Dataset) -> bool:
+    """Whether all n-grams that there can be are too rare, or all of them too frequent."""
+    widths = np.unique((features["symbol"].values >= 0).sum(1)).tolist()
+    size = len(alphabet_of(check))
+    are_all = features.sizes["ngram"] == sum(size**width for width in widths)
+    return size > 1 and are_all and len(np.unique(np.sign(features["z"].values))) == 1
+
+
+def _uneven(features: xr.Dataset, word: str) -> str:
+    """What it means that all n-grams are too rare, or too frequent.
+
+    The feature of an n-gram is the square root of its share in the sequence. The shares of a sequence add up to 1, so
+    their roots can all be too small only if the model's sequences have fewer different n-grams, or less even shares,
+    than sequences of the data that are as long.
+    """
+    widths = np.unique((features["symbol"].values >= 0).sum(1)).tolist()
+    runs = f"runs of {widths[0]}" if len(widths) == 1 else f"runs of {widths[0]} to {widths[-1]}"
+    noun = {"runs of 1": "symbols", "runs of 2": "pairs"}.get(runs, runs)
+    other = "frequent" if word == "rare" else "rare"
+    return f"sequences with few different {noun} for their length are too {other} under the model"
 
 
 def _labels(check: Any, features: xr.Dataset, kind: str) -> list[str]:

@@ -56,6 +56,63 @@ def test_what_is_too_rare_and_what_is_too_frequent(features: list[tuple[Any, ...
 
 
 @pytest.mark.parametrize(
+    ("view", "labels", "noun"),
+    [
+        ("content-1", ["a", "b", "c"], "symbols"),
+        ("content-2", [one + other for one in "abc" for other in "abc"], "pairs"),
+        ("content-3", [one + other for one in ("aa", "ab", "ba", "bb") for other in "ab"], "runs of 3"),
+    ],
+)
+@pytest.mark.parametrize(("sign", "word"), [(-1, "frequent"), (1, "rare")])
+def test_all_ngrams_too_rare_are_sequences_of_few_different_ones(
+    view: str, labels: list[str], noun: str, sign: int, word: str
+) -> None:
+    symbols = sorted(set("".join(labels)))
+    features = [(label, sign * 4.0, 0.01, *(3.0**-sign, 2.0**-sign, 4.0**-sign)) for label in labels]
+    told = f"sequences with few different {noun} for their length are too {word} under the model"
+    assert found(view, features, symbols=symbols) == told
+    hidden = [(label, sign * 1.0, 0.9) for label in labels]
+    assert found(view, [features[0], *hidden[1:]], symbols=symbols) == told
+    for others in (
+        features[:-1],  # one of them does not occur
+        [*features[:-1], (labels[-1], -sign * 0.1, 0.9)],  # one of them goes the other way
+    ):
+        assert found(view, others, symbols=symbols).startswith(f"'{labels[0]}'")
+
+
+@pytest.mark.parametrize(("model", "source", "word"), [(0.8, 0.2, "frequent"), (0.2, 0.8, "rare")])
+@pytest.mark.parametrize(("stop_model", "stop_source"), [(0.2, 0.2), (0.08, 0.25), (0.2, 0.1)])
+def test_sequences_of_few_different_symbols_are_what_the_words_say(
+    model: float, source: float, word: str, stop_model: float, stop_source: float
+) -> None:
+    """Walks that stay where they are with some probability: their symbols are all equally frequent."""
+    torch = pytest.importorskip("torch")
+    from pyro_ksd import MarkovSequence, ksd_check
+
+    def walk(hold: float, stop: float) -> MarkovSequence:
+        move = (1 - hold) / 2
+        steps = torch.full((3, 3), move) + (hold - move) * torch.eye(3)
+        return MarkovSequence.from_transitions(torch.full((3,), 1 / 3), steps, stop=stop)
+
+    def mean_number_of_different(walk: MarkovSequence) -> float:
+        drawn = [one for one in walk.draw(3000, torch.Generator().manual_seed(1)).to_lists() if len(one) == 4]
+        return sum(len(set(one)) for one in drawn) / len(drawn)
+
+    checked, true = walk(model, stop_model), walk(source, stop_source)
+    data = true.draw(200, torch.Generator().manual_seed(0))
+    check = ksd_check(checked, data.over("abc"), views="content-1", num_bootstrap=99, progress=False)
+    words = f"sequences with few different symbols for their length are too {word} under the model"
+    assert finding(check, "content-1") == words
+    assert (mean_number_of_different(checked) < mean_number_of_different(true)) == (word == "frequent")
+
+
+def test_the_only_symbol_is_named() -> None:
+    group = check_with([("content-1", "a", -4.0, 0.01)], {"content-1": 0.001})
+    group["observed_data"]["token"].attrs["alphabet"] = '["a"]'
+    assert finding(group, "content-1") == "'a' is too rare under the model"
+
+
+@pytest.mark.parametrize(
     ("view", "labels", "one", "several"),
     [
         ("start", ["^a", "^b"], "'a' is too {} as the first symbol", "'a' and 'b' are too {} as first symbols"),

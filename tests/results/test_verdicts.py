@@ -75,7 +75,7 @@ def told(*views: str) -> str:
             "the model does not fit (p = 0.0001): 'a' and 'b' are too rare as first symbols under the model",
         ),
         (  # the strongest first, three at most
-            [("content-1", label, -z, 0.05 / z) for label, z in zip("abcde", (2.0, 5.0, 3.0, 4.0, 1.5), strict=True)],
+            [("content-1", label, -z, 0.05 / z) for label, z in zip("abcd", (2.0, 5.0, 3.0, 4.0), strict=True)],
             {"content-1": 0.01},
             0.01,
             "the model does not fit (p = 0.010): 'b', 'd', 'c', ... are too rare under the model",
