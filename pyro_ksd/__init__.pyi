@@ -36,9 +36,13 @@ from .plots import plot_ppc as plot_ppc
 from .plots import plot_sequences as plot_sequences
 from .plots import plot_views as plot_views
 from .results import compare_table as compare_table
+from .results import edit_table as edit_table
 from .results import extend as extend
 from .results import from_pyro as from_pyro
 from .results import load as load
+from .results import ngram_table as ngram_table
+from .results import report as report
+from .results import sequence_table as sequence_table
 from .results import summary as summary
 from .results import to_inference_data as to_inference_data
 from .results import verdict as verdict

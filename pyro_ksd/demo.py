@@ -12,16 +12,16 @@ from pathlib import Path
 
 import matplotlib
 import torch
-import xarray as xr
 
 from pyro_ksd.checks.model_check import ksd_check
 from pyro_ksd.examples import random_walk
 from pyro_ksd.plots import plot_check
 from pyro_ksd.results.check_table import summary
+from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 
 
-def demo_check() -> xr.DataTree:
+def demo_check() -> ResultTree:
     """The check of the example, which is told on the terminal."""
     model = random_walk()
     drawn = random_walk(hold=0.2).draw(60, torch.Generator().manual_seed(0))

@@ -20,6 +20,7 @@ import pyro_ksd
 ROOT = Path(pyro_ksd.__file__).parent
 TESTS = Path(__file__).parent
 BESIDE = ["examples", "demo"]
+TABLES = ("check_table", "power_table", "detail_tables", "pages.feature_rows", "pages.report_file")
 STAGES = ["common", "sequences", "edits", "kernels", "models", "stein", "fit_tests", "results", "plots", "checks"]
 
 
@@ -96,7 +97,8 @@ def test_packages_stay_where_they_belong() -> None:
     assert {name.split(".")[0] for name in users["xarray"]} == {"results", "plots", "checks", "demo"}
     assert {name.split(".")[0] for name in users["matplotlib"]} == {"plots", "demo"}
     readers = {"sequences.files.parquet", "sequences.files.tables"}
-    assert users["pandas"] == {"results.check_table", "results.power_table"} | readers
+    assert users["pandas"] == {f"results.{name}" for name in TABLES} | readers
+    assert users["jinja2"] == {"results.pages.rendering"}
     assert users["arviz"] == {"results.containers"}
     assert users["tqdm"] == {"common.progress"}
     assert users["numba"] == {"common.compilation"}

@@ -30,7 +30,7 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
 @pytest.mark.filterwarnings("ignore:the view.s. .* cannot be used with")  # of data as few as a page can show
 @pytest.mark.parametrize(
     "page",
-    ["index.md", "quickstart.md", "models.md", "which_check.md", "power.md", "large_data.md", "reproducible.md"],
+    ["index.md", "quickstart.md", "models.md", "which_check.md", "power.md", "report.md", "large_data.md", "reproducible.md"],
 )
 def test_the_blocks_of_a_page_run_one_after_the_other(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

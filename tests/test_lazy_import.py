@@ -31,14 +31,14 @@ def run(code: str) -> str:
 
 
 def test_import_loads_nothing_heavy() -> None:
-    heavy = ["torch", "pyro", "xarray", "pandas", "matplotlib", "arviz", "scipy", "transformers", "numba"]
+    heavy = ["torch", "pyro", "xarray", "pandas", "matplotlib", "arviz", "scipy", "transformers", "numba", "jinja2"]
     assert run(f"import sys, pyro_ksd; print([name for name in {heavy} if name in sys.modules])") == "[]"
 
 
 def test_reading_and_drawing_work_without_torch() -> None:
-    names = ["load", "summary", "verdict", "extend", "to_inference_data"]
-    names += [name for name in pyro_ksd.__all__ if name.startswith("plot_")]
-    assert len(names) == 14
+    names = ["load", "summary", "verdict", "extend", "to_inference_data", "report"]
+    names += [name for name in pyro_ksd.__all__ if name.startswith("plot_") or name.endswith("_table")]
+    assert len(names) == 19
     modules = "pyro_ksd.plots, pyro_ksd.results.containers, pyro_ksd.results.check_table"
     code = f"import {modules}\nfrom pyro_ksd import {', '.join(names)}\n"
     assert run(f"{WITHOUT_TORCH}\n{code}\nprint('done')") == "done"

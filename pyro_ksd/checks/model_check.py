@@ -41,6 +41,7 @@ from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.results.containers import dataset
 from pyro_ksd.results.groups import predictive_datatree, to_datatree
+from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.views import View
@@ -69,7 +70,7 @@ def ksd_check(
     checkpoint: str | os.PathLike[str] | None = None,
     seed: Seed = 0,
     progress: bool = True,
-) -> xr.DataTree:
+) -> ResultTree:
     """Checks whether the data could have come from the model, and where it fails if they could not.
 
     A model that gives probability 0 to some sequences cannot have made them: the overall p-value is then 0. A warning

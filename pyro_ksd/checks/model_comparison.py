@@ -29,6 +29,7 @@ from pyro_ksd.models.length_distribution import why_given_lengths
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.results.groups import as_numpy, as_strings, observed_data, stamped
+from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import Assembly, allows_few_jumps, assemble
 from pyro_ksd.stein.balancing import Balancing
@@ -54,7 +55,7 @@ def ksd_compare(
     marginal: Mapping[str, Marginal] | None = None,
     level: float = 0.05,
     progress: bool = True,
-) -> xr.DataTree:
+) -> ResultTree:
     r"""Compares models: which of them comes closest to the data, and is the difference more than chance?
 
     No model needs a normalizing constant, so Markov random fields can be compared with each other and with programs,

@@ -6,18 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-import xarray as xr
-
 from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, legend_above, points
 from pyro_ksd.results.containers import dataset, has_group
+from pyro_ksd.results.length_shares import MOST_BARS, length_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_BARS = 60  # that can be told apart
-_NEGLIGIBLE = 0.005  # the probability of lengths that are not drawn, on each side of the data
 _LABEL = 40  # points that the label of a tick takes
 
 
@@ -55,13 +50,13 @@ def plot_lengths(
             "edits that change the length"
         )
     lengths = dataset(check, "ksd_length", "observed", "expected")
-    edges, observed, expected = _binned(_worth_showing(lengths))
+    edges, observed, expected = length_bins(lengths, MOST_BARS)
     model = "model" if lengths.attrs.get("num_drawn", 0) else "model (estimated)"
     [ax] = axes_for(ax, 1, (7, 3), figsize, backend_kwargs)
     middles = (edges[:-1] + edges[1:]) / 2
     width = float(edges[1] - edges[0])
     ax.bar(middles, observed, width=0.85 * width, color=BLUE, alpha=0.75, label="data")
-    marker = "o" if len(middles) <= _MOST_BARS / 2 else ""
+    marker = "o" if len(middles) <= MOST_BARS / 2 else ""
     ax.plot(middles, expected, color=VERMILION, linewidth=2, marker=marker, markersize=4, label=model)
     ax.set_xlim(edges[0] - 0.1 * width, edges[-1] + 0.1 * width)
     ax.set_ylim(0, 1.08 * max(float(observed.max()), float(expected.max())))
@@ -73,31 +68,3 @@ def plot_lengths(
     ax.spines[["top", "right"]].set_visible(False)
     legend_above(ax)
     return ax
-
-
-def _worth_showing(lengths: xr.Dataset) -> xr.Dataset:
-    """The lengths of the data, and others on both sides up to where the model makes hardly any sequences."""
-    seen = np.flatnonzero(lengths["observed"].values)
-    expected = lengths["expected"].values
-    below = np.flatnonzero(np.cumsum(expected) > _NEGLIGIBLE)
-    above = np.flatnonzero(np.cumsum(expected[::-1])[::-1] > _NEGLIGIBLE)
-    return lengths.isel(length=slice(min(seen[0], below[0]), max(seen[-1], above[-1]) + 1))
-
-
-def _binned(
-    lengths: xr.Dataset,
-) -> list[npt.NDArray[np.float64]]:
-    """Bins of equally many lengths, few enough to be told apart.
-
-    :returns: their edges, halfway between lengths, ``[M + 1]``, and the mean shares, observed and expected, ``[M]``.
-    """
-    count = lengths.sizes["length"]
-    width = -(-count // _MOST_BARS)
-    bins = -(-count // width)
-    first = float(lengths["length"].values[0])
-    edges: npt.NDArray[np.float64] = first - 0.5 + width * np.arange(bins + 1.0)
-    found: list[npt.NDArray[np.float64]] = [edges]
-    for name in ("observed", "expected"):
-        padded = np.pad(lengths[name].values, (0, bins * width - count))
-        found.append(padded.reshape(bins, width).mean(1))
-    return found

@@ -17,22 +17,19 @@ from pyro_ksd.plots.style import (
     VERMILION,
     axes_for,
     points,
-    readable,
     view_title,
     write_beside,
 )
 from pyro_ksd.plots.text_fitting import abbreviations
 from pyro_ksd.results.containers import alphabet_of, dataset
-from pyro_ksd.results.labels import are_letters, spelled, spelled_symbols
+from pyro_ksd.results.findings import direction_words
+from pyro_ksd.results.labels import are_letters, readable, spelled, spelled_symbols
 from pyro_ksd.results.p_values import p_text
 from pyro_ksd.results.verdicts import worst_view
 from pyro_ksd.results.view_choice import feature_kind, known_view, num_features, views_with_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_COUNTED = ("ngram", "start", "end", "ends", "skip", "position")
-"""Kinds of features that are numbers of occurrences."""
 
 
 def plot_ngrams(
@@ -87,7 +84,7 @@ def plot_ngrams(
     ax.set_ylim(max(len(z), MIN_ROWS) - 0.4, -0.6)
     ax.set_yticks(np.arange(len(z)), _fitting_labels(ax, labels), parse_math=False)
     kind = feature_kind(dataset(check, "ksd").sel(view=name))
-    few, many = ("rare", "frequent") if kind in _COUNTED else ("small", "large")
+    few, many = direction_words(kind)
     directions = f"← too {few}    under the model    too {many} →"
     ax.set_xlabel(f"{directions}\nz-score (filled: p ≤ {level:g}, hatched: p > {level:g})")
     ax.tick_params(axis="y", length=0)

@@ -13,9 +13,10 @@ import numpy.typing as npt
 import xarray as xr
 
 from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.plots.style import DIVERGING, MIN_ROWS, axes_for, readable, view_title
+from pyro_ksd.plots.style import DIVERGING, MIN_ROWS, axes_for, view_title
 from pyro_ksd.plots.text_fitting import fitting_texts, text_width
 from pyro_ksd.results.containers import alphabet_of, dataset
+from pyro_ksd.results.labels import readable
 from pyro_ksd.results.verdicts import worst_view
 from pyro_ksd.results.view_choice import known_view, view_names
 

@@ -123,16 +123,6 @@ def write_beside(ax: Axes, texts: Iterable[str]) -> None:
         ax.text(1.015, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
 
 
-def readable(symbol: str) -> str:
-    r"""A symbol as one can see it: spaces and control characters are invisible.
-
-    >>> readable("a b"), readable("\n")
-    ('a␣b', '\\n')
-    """
-    seen = ("␣" if character == " " else character for character in symbol)
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in seen)
-
-
 def legend_above(ax: Axes) -> None:
     """Puts the legend above the axes, in two columns if they are wide enough."""
     columns = 2 if points(ax)[0] > 300 else 1

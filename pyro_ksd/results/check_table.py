@@ -42,11 +42,7 @@ class Summary(pd.DataFrame):
 
     def _caption(self) -> str:
         sentence = self.attrs["verdict"]
-        count = self.attrs["draws"]
-        draws = "draw" if count == 1 else "draws"
-        drawn = _KINDS.get(self.attrs["kind"], "p-values from {} null {}").format(count, draws)
-        if self.attrs["kind"] == "wild" and self.attrs["sequences"] < _FEW_SEQUENCES:
-            drawn += f", which is approximate for as few as {self.attrs['sequences']} sequences"
+        drawn = origin_of_p_values(self.attrs["kind"], self.attrs["draws"], self.attrs["sequences"])
         return f"{sentence[0].upper()}{sentence[1:]}. ({drawn}){self.attrs['codes']}"
 
 
@@ -86,6 +82,18 @@ def summary(check: Any) -> Summary:
     table.attrs["sequences"] = dataset(check, "observed_data").sizes["sequence"]
     table.attrs["codes"] = _codes(check) if p <= level else ""
     return table
+
+
+def origin_of_p_values(kind: str, num_draws: int, num_sequences: int) -> str:
+    """Where the p-values of a check come from.
+
+    >>> origin_of_p_values("wild", 500, 20)
+    'p-values from 500 draws of the wild bootstrap, which is approximate for as few as 20 sequences'
+    """
+    drawn = _KINDS.get(kind, "p-values from {} null {}").format(num_draws, "draw" if num_draws == 1 else "draws")
+    if kind == "wild" and num_sequences < _FEW_SEQUENCES:
+        drawn += f", which is approximate for as few as {num_sequences} sequences"
+    return drawn
 
 
 def _codes(check: Any) -> str:

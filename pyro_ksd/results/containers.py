@@ -69,9 +69,14 @@ def group_of(container: Any, group: str) -> xr.Dataset:
     return _with_plain_strings(own.to_dataset() if isinstance(own, xr.DataTree) else own)
 
 
+def data_of(check: Any) -> xr.Dataset:
+    """The sequences that were checked."""
+    return dataset(check, "observed_data")
+
+
 def alphabet_of(check: Any) -> list[str]:
     """The symbols of a check's data, in the order of their codes."""
-    return [str(symbol) for symbol in json.loads(dataset(check, "observed_data")["token"].attrs["alphabet"])]
+    return [str(symbol) for symbol in json.loads(data_of(check)["token"].attrs["alphabet"])]
 
 
 def to_inference_data(check: Any) -> Any:
@@ -183,7 +188,8 @@ def _family(group: str) -> str:
 
 def _with_plain_strings(own: xr.Dataset) -> xr.Dataset:
     """Zarr gives strings in numpy's ``StringDType``, which cannot be cast to other strings."""
-    return own.assign({name: v.astype(object) for name, v in own.variables.items() if v.dtype.kind == "T"})
+    strings = {name: v.astype(object) for name, v in own.variables.items() if v.dtype.kind == "T"}
+    return own.assign(strings) if strings else own
 
 
 def _without(own: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:

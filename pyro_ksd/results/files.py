@@ -11,12 +11,13 @@ import xarray as xr
 
 from pyro_ksd.common.option_checks import found
 from pyro_ksd.results.checksums import with_checksums
+from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.results.validation import check_result
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"  # netCDF files with groups are HDF5 files
 
 
-def load(path: str | os.PathLike[str]) -> xr.DataTree:
+def load(path: str | os.PathLike[str]) -> ResultTree:
     """Reads a result from a file, and checks that it is one, whole and unchanged.
 
     Neither torch nor Pyro is needed. The file is closed afterwards: all of it is in memory, and may be saved to the
@@ -58,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> xr.DataTree:
         ) from error
     tree = xr.DataTree.from_dict(groups)
     check_result(tree, file.name)
-    return with_checksums(tree)
+    return ResultTree.of(with_checksums(tree))
 
 
 def _engine(file: Path) -> str:

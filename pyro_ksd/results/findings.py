@@ -41,6 +41,9 @@ _SCALAR = {
 }
 """Words for views with one feature: if it is too small and if it is too large under the model."""
 
+_COUNTED = ("ngram", "start", "end", "ends", "skip", "position")
+"""Kinds of features that are numbers of occurrences."""
+
 _AS = {"start": " as first symbols", "end": " as last symbols", "ends": " as first and last symbols"}
 _AS_ONE = {"start": " as the first symbol", "end": " as the last symbol", "ends": " as the first and the last symbol"}
 
@@ -59,7 +62,7 @@ def view_finding(check: Any, one: xr.Dataset) -> str:
     kind = feature_kind(one)
     if not kind:  # other tests than this package's own have no features at all
         return unnamed(one)
-    own = _features(check, one)
+    own = features_of(check, one)
     if not own.sizes["ngram"]:  # none of them varies
         return unnamed(one)
     if kind in _SCALAR:
@@ -69,17 +72,27 @@ def view_finding(check: Any, one: xr.Dataset) -> str:
     if kind == "feature" and own.sizes["ngram"] == 1:  # then what the view says, the feature says
         size = "large" if own["mean"].item() > 0 else "small"
         return f"{own['label'].item()!r} is too {size} under the model"
-    told = own.isel(ngram=(own["p_value"].values <= level) & _agrees(own))
+    told = own.isel(ngram=stands_out(own, level))
     told = told.isel(ngram=np.lexsort((-np.abs(told["z"].values), told["p_value"].values)))
-    words = ("small", "large") if kind == "feature" else ("rare", "frequent")
+    words = direction_words(kind)
     chosen = [told["z"].values < 0, told["z"].values > 0]
     found = []
     for word, which in zip(words, chosen, strict=True):
-        some = told.isel(ngram=which)
         if which.any():
-            is_uneven = kind == "ngram" and _all_agree(check, own)
-            found.append(_uneven(own, word) if is_uneven else _named(check, some, kind, word))
+            uneven = kind == "ngram" and all_agree(check, own)
+            found.append(_uneven(own, word) if uneven else _named(check, told.isel(ngram=which), kind, word))
     return listed(found) if found else unnamed(one)
+
+
+def direction_words(kind: str) -> tuple[str, str]:
+    """What the features of a kind are too ..., if their scores are below zero and above."""
+    return ("rare", "frequent") if kind in _COUNTED else ("small", "large")
+
+
+def stands_out(features: xr.Dataset, level: float) -> NDArray[np.bool_]:
+    """Which features of a view that rejects are named one by one; ``[ngram]``."""
+    chosen: NDArray[np.bool_] = (features["p_value"].values <= level) & _agrees(features)
+    return chosen
 
 
 def unnamed(one: xr.Dataset) -> str:
@@ -93,7 +106,7 @@ def listed(parts: list[str], word: str = "and") -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
-def _features(check: Any, one: xr.Dataset) -> xr.Dataset:
+def features_of(check: Any, one: xr.Dataset) -> xr.Dataset:
     """The features of a view."""
     ngrams = dataset(check, "ksd_ngram")
     return ngrams.isel(ngram=ngrams["view_name"].values == one["view"].item())
@@ -112,7 +125,7 @@ def _named(check: Any, features: xr.Dataset, kind: str, word: str) -> str:
     return f"{subject} {'is' if is_one else 'are'} too {word}{place} under the model"
 
 
-def _all_agree(check: Any, features: xr.Dataset) -> bool:
+def all_agree(check: Any, features: xr.Dataset) -> bool:
     """Whether all n-grams that there can be are too rare, or all of them too frequent."""
     widths = np.unique((features["symbol"].values >= 0).sum(1)).tolist()
     size = len(alphabet_of(check))

@@ -25,6 +25,7 @@ from pyro_ksd.kernels.length import LengthKernel
 from pyro_ksd.results.checksums import with_checksums
 from pyro_ksd.results.containers import provenance, schema_stamp
 from pyro_ksd.results.labels import feature_labels, operation, spelled
+from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import View
@@ -47,7 +48,7 @@ def to_datatree(
     *,
     settings: Settings,
     gram: bool,
-) -> xr.DataTree:
+) -> ResultTree:
     """A test's result as flat groups that ArviZ can plot and netCDF can hold.
 
     ``ksd``
@@ -139,7 +140,7 @@ def predictive_datatree(
     impossible_sites: Mapping[int, str],
     *,
     settings: Settings,
-) -> xr.DataTree:
+) -> ResultTree:
     """A posterior predictive check as the groups of :func:`~pyro_ksd.results.to_datatree`, with the group ``ksd_ppc``.
 
     ``ksd`` holds means over the posterior draws (of contributions, attributions and features: over at most 25 of them,
@@ -251,10 +252,11 @@ def common_groups(
     return {"ksd": ksd, "ksd_null": draws, "observed_data": observed_data(sequences)}
 
 
-def stamped(groups: Mapping[str, xr.Dataset]) -> xr.DataTree:
-    """The groups as a DataTree, with attributes that say by which schema, when and by what they were made."""
+def stamped(groups: Mapping[str, xr.Dataset]) -> ResultTree:
+    """The groups as one result, with attributes that say by which schema, when and by what they were made."""
     made = {name: group.assign_attrs(provenance()) for name, group in groups.items()}
-    return with_checksums(xr.DataTree.from_dict({"/": xr.Dataset(attrs=schema_stamp()), **made}))
+    tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs=schema_stamp()), **made})
+    return ResultTree.of(with_checksums(tree))
 
 
 def _check_places(views: Sequence[View], localizations: Sequence[Localization]) -> None:

@@ -32,6 +32,16 @@ def are_letters(symbols: Sequence[str]) -> bool:
     return all(len(symbol) == 1 for symbol in symbols)
 
 
+def readable(symbol: str) -> str:
+    r"""A symbol as one can see it: spaces and control characters are invisible.
+
+    >>> readable("a b"), readable("\n")
+    ('a␣b', '\\n')
+    """
+    seen = ("␣" if character == " " else character for character in symbol)
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in seen)
+
+
 def feature_labels(
     kind: str, names: Sequence[str], ngrams: Sequence[Sequence[int]], symbols: Sequence[str]
 ) -> list[str]:
@@ -87,6 +97,23 @@ def _edge_label(kind: str, ngram: Sequence[int], symbols: Sequence[str]) -> str:
         first, last = ngram
         return f"^{spelled([first], symbols)}...{spelled([last], symbols)}$" if first != missing else "^$"
     return spelled(ngram, symbols)
+
+
+def readable_label(label: str, kind: str, symbols: Sequence[str]) -> str:
+    """The label of a feature as one can see it; spaces that are not symbols stay as they are.
+
+    :param kind: what a feature is, as for :func:`feature_labels`.
+
+    >>> readable_label("^a ", "start", ["a", " "]), readable_label("long words", "feature", ["a", " "])
+    ('^a␣', 'long words')
+    >>> readable_label("  at position 1 of 2", "position", ["a", " "]), readable_label("AH B", "ngram", ["AH", "B"])
+    ('␣ at position 1 of 2', 'AH B')
+    """
+    if are_letters(symbols) and kind in ("ngram", "start", "end", "ends", "skip"):
+        return readable(label)
+    if are_letters(symbols) and kind == "position":
+        return f"{readable(label[0])}{label[1:]}"
+    return " ".join(map(readable, label.split(" ")))
 
 
 def operation(removed: Sequence[int], inserted: Sequence[int], symbols: Sequence[str]) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,57 +40,83 @@ def verdict(check: Any) -> str:
     the model does not fit (p = 0.002): '11' (weight × 4.1, 2.8 to 5.8) and '00' (weight × 3.1, 2.2 to 4.3) are too rare
     under the model; at least 1.67 % of the sequences do not come from the model (a lower bound)
     """
+    return verdict_parts(check).sentence
+
+
+@dataclass(frozen=True)
+class VerdictParts:
+    """The verdict, part by part.
+
+    :ivar start: whether the model fits, with the p-value.
+    :ivar reasons: what is wrong.
+    :ivar further: how large the misfit is, and what the check could not tell.
+    """
+
+    start: str
+    reasons: list[str]
+    further: list[str]
+
+    @property
+    def sentence(self) -> str:
+        """All parts."""
+        start = f"{self.start}: {'; '.join(self.reasons)}" if self.reasons else self.start
+        return "; ".join([start, *self.further])
+
+
+def verdict_parts(check: Any) -> VerdictParts:
+    """The parts of the :func:`verdict`."""
     ksd = dataset(check, "ksd")
     p = p_value_of_views(ksd)
-    level = float(ksd.attrs["level"])
     has_impossible = has_group(check, "ksd_impossible")
     subject = f"{_impossible(check)}; the others" if has_impossible else "the model"
-    if p > level:
-        words = f"{subject} may fit: the check found nothing wrong ({p_text(p)}){_too_few_draws(ksd)}"
-        return f"{words}{_close(ksd)}{_within_factor(check)}"
-    share = _share(ksd)
+    if p > float(ksd.attrs["level"]):
+        start = f"{subject} may fit: the check found nothing wrong ({p_text(p)})"
+        return VerdictParts(start, [], [*_too_few_draws(ksd), *_close(ksd), *_within_factor(check)])
     fails = "do not fit either" if has_impossible else "does not fit"
     reasons = [view_finding(check, ksd.sel(view=name)) for name in reason_views(check)]
-    return f"{subject} {fails} ({p_text(p)}): {'; '.join(reasons)}{share}{_close(ksd, share)}{_within_factor(check)}"
+    share = _share(ksd)
+    further = [*share, *_close(ksd, has_share=bool(share)), *_within_factor(check)]
+    return VerdictParts(f"{subject} {fails} ({p_text(p)})", reasons, further)
 
 
-def _share(ksd: xr.Dataset) -> str:
+def _share(ksd: xr.Dataset) -> list[str]:
     """How many sequences, at the least, do not come from the model; nothing if the bound is too low to tell much."""
     share = float(ksd["foreign_share_overall"]) if "foreign_share_overall" in ksd else 0.0
-    words = f"; at least {_percent(share)} of the sequences do not come from the model (a lower bound)"
-    return words if share >= _LEAST_SHARE else ""
+    if not share >= _LEAST_SHARE:
+        return []
+    return [f"at least {_percent(share)} of the sequences do not come from the model (a lower bound)"]
 
 
-def _close(ksd: xr.Dataset, share: str = "") -> str:
+def _close(ksd: xr.Dataset, *, has_share: bool = False) -> list[str]:
     """Whether the misfit is larger than the tolerance, or demonstrably smaller.
 
-    :param share: what was said of the sequences that do not come from the model.
+    :param has_share: whether something was said of the sequences that do not come from the model.
     """
     if "tolerance" not in ksd.attrs:
-        return ""
+        return []
     tolerance = float(ksd.attrs["tolerance"])
     p = float(ksd["tolerance_p_value_overall"])
     foreign = f"more than {_percent(tolerance)} of the sequences do not come from the model"
     if p <= float(ksd.attrs["level"]):
-        larger = f"this share is larger than {_percent(tolerance)}" if share else foreign
-        return f"; {larger} ({p_text(p)})"
+        larger = f"this share is larger than {_percent(tolerance)}" if has_share else foreign
+        return [f"{larger} ({p_text(p)})"]
     upper = float(ksd["discrepancy_upper"].max())  # of the views that have a bound
     if upper <= tolerance:
-        return f"; the misfit that the views see is demonstrably small (relative discrepancy at most {_percent(upper)})"
+        return [f"the misfit that the views see is demonstrably small (relative discrepancy at most {_percent(upper)})"]
     known = [] if math.isnan(p) else [p_text(p)]
     known += [] if math.isnan(upper) else [f"relative discrepancy at most {_percent(upper)}"]
     numbers = f" ({'; '.join(known)})" if known else ""
-    return f"; the data do not show that {foreign}{numbers}"
+    return [f"the data do not show that {foreign}{numbers}"]
 
 
-def _within_factor(check: Any) -> str:
+def _within_factor(check: Any) -> list[str]:
     """Which n-grams are off by more than a factor, or that none is.
 
     That all are within is said of symbols, then of pairs if it is true of symbols, and so on: tests in a fixed order
     need no correction for their number.
     """
     if not has_group(check, "ksd_factor"):
-        return ""
+        return []
     factors = dataset(check, "ksd_factor")
     limit = f"off by more than a factor of {float(factors.attrs['tolerance']):.3g}"
     owners = factors["view_name"].values
@@ -98,7 +125,7 @@ def _within_factor(check: Any) -> str:
         own = factors.isel(ngram=(owners == worst_view(check, wrong)) & factors["outside"].values)
         labels = [repr(str(label)) for label in own["label"].values[_farthest_first(own)]]
         named = listed(labels) if len(labels) < 3 else f"{labels[0]} and {len(labels) - 1} others"
-        return f"; {named} {'is' if len(labels) == 1 else 'are'} {limit}"
+        return [f"{named} {'is' if len(labels) == 1 else 'are'} {limit}"]
     size = len(alphabet_of(check))
     nouns = []
     numbers = []
@@ -117,10 +144,10 @@ def _within_factor(check: Any) -> str:
         nouns.append(noun)
         numbers.append(f"{known.sum()} {noun if known.sum() == 1 else plural}")
     if not nouns:
-        return f"; whether n-grams are {limit} is undecided"
+        return [f"whether n-grams are {limit} is undecided"]
     if are_all:
-        return f"; in the whole sequences, no {listed(nouns, 'or')} is {limit}"
-    return f"; in the whole sequences, none of the n-grams that were estimated ({', '.join(numbers)}) is {limit}"
+        return [f"in the whole sequences, no {listed(nouns, 'or')} is {limit}"]
+    return [f"in the whole sequences, none of the n-grams that were estimated ({', '.join(numbers)}) is {limit}"]
 
 
 def _farthest_first(factors: xr.Dataset) -> NDArray[np.intp]:
@@ -133,7 +160,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _too_few_draws(ksd: xr.Dataset) -> str:
+def _too_few_draws(ksd: xr.Dataset) -> list[str]:
     """What to add where a fault that only one view sees could not have been found.
 
     The overall p-value is then up to ``1 / (s (B + 1))``, see :func:`draws_needed`. Data with a larger one are not the
@@ -144,11 +171,11 @@ def _too_few_draws(ksd: xr.Dataset) -> str:
     weights = (ksd["weight"].values if "weight" in ksd else np.ones(ksd.sizes["view"])).tolist()
     needed = draws_needed(weights, level)
     if draws >= needed or ksd.attrs["kind"] == "posterior predictive":
-        return ""
+        return []
     if float(ksd["p_value_overall"]) > sum(weights) / min(weights) / (draws + 1) + 1e-9:
-        return ""
+        return []
     few = "1 draw is" if draws == 1 else f"{draws} draws are"
-    return f"; but {few} too few to tell, take num_bootstrap={needed} or more"
+    return [f"but {few} too few to tell, take num_bootstrap={needed} or more"]
 
 
 def _impossible(check: Any) -> str:

@@ -72,18 +72,19 @@ def known_view(view: str, names: list[str]) -> str:
     return view
 
 
-def chosen_views(check: Any, view: str | Sequence[str] | None) -> list[str]:
+def chosen_views(check: Any, view: str | Sequence[str] | None, names: list[str] | None = None) -> list[str]:
     """The views that were asked for: one name, several, or all if left out.
 
-    :raises ValueError: if one of them is none of the check's, or there is none.
+    :param names: those to choose from; all views of the check if left out.
+    :raises ValueError: if one of them is none of these, or there is none.
     """
-    known = view_names(check)
+    known = view_names(check) if names is None else names
     if view is None:
         return known
-    names = [view] if isinstance(view, str) else view
-    if not isinstance(names, Sequence) or not names:
-        raise ValueError(f"expected view to name some of {known}, found {found(names)}; leave it out for all of them")
-    return [known_view(name, known) for name in names]
+    asked = [view] if isinstance(view, str) else view
+    if not isinstance(asked, Sequence) or not asked:
+        raise ValueError(f"expected view to name some of {known}, found {found(asked)}; leave it out for all of them")
+    return [known_view(name, known) for name in asked]
 
 
 def worst_first(check: Any, names: list[str]) -> list[str]:

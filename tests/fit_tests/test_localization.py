@@ -215,7 +215,7 @@ def test_single_symbols_are_named() -> None:
     assert found["a"] > 0 > found["c"]
 
 
-def feature_rows(features: TopFeatures) -> list[tuple[float, ...]]:
+def named_features(features: TopFeatures) -> list[tuple[float, ...]]:
     """The code of each feature, its symbols, and its mean, share, z and p-value."""
     numbers = (features.code, *features.symbols.unbind(1), features.mean, features.share, features.z, features.p_value)
     return list(zip(*(column.tolist() for column in numbers), strict=True))
@@ -238,7 +238,7 @@ def test_several_chunks_give_the_same_as_one(monkeypatch: pytest.MonkeyPatch) ->
         assert (one.features is None) == (other.features is None)
         if one.features is None or other.features is None:
             continue
-        rows, found = ({row[0]: row[1:] for row in feature_rows(of)} for of in (one.features, other.features))
+        rows, found = ({row[0]: row[1:] for row in named_features(of)} for of in (one.features, other.features))
         left_out = rows.keys() ^ found.keys()  # by a sparse matrix, as they never change
         assert all((rows | found)[code][-4:-1] == (0.0, 0.0, 0.0) for code in left_out)
         for code in rows.keys() & found.keys():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all pictures share: axes, legends, titles, and how symbols are written."""
+"""What all pictures share: axes, legends and titles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from pyro_ksd.plots.style import (
     legend_above,
     new_figure,
     points,
-    readable,
     view_title,
     write_beside,
 )
@@ -63,23 +62,6 @@ def test_texts_stand_beside_their_rows() -> None:
     write_beside(ax, ["one", "two"])
     assert words(ax) == ["one", "two"]
     assert [text.get_position() for text in ax.texts] == [(1.015, 0), (1.015, 1)]
-
-
-@pytest.mark.parametrize(
-    ("symbol", "seen"),
-    [
-        ("a", "a"),
-        (" ", "␣"),
-        ("a b", "a␣b"),
-        ("\n", "\\n"),
-        ("\t\x00", "\\t\\x00"),
-        ("$^\\", "$^\\"),
-        ("ß", "ß"),
-        ("", ""),
-    ],
-)
-def test_symbols_can_be_seen(symbol: str, seen: str) -> None:
-    assert readable(symbol) == seen
 
 
 @pytest.mark.parametrize(("width", "columns"), [(3, 1), (9, 2)])

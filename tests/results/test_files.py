@@ -27,13 +27,13 @@ from pyro_ksd.results.validation import results_in
 def test_netcdf(check: xr.DataTree, tmp_path: Path) -> None:
     check.to_netcdf(tmp_path / "check.nc", engine="h5netcdf")
     with xr.open_datatree(tmp_path / "check.nc", engine="h5netcdf") as again:
-        xr.testing.assert_identical(again.load(), check)
-    xr.testing.assert_identical(load(tmp_path / "check.nc"), check)
+        assert again.load().identical(check)
+    assert load(tmp_path / "check.nc").identical(check)
 
 
 def test_the_default_engine_of_xarray_saves(check: xr.DataTree, tmp_path: Path) -> None:
     check.to_netcdf(tmp_path / "check.nc")
-    xr.testing.assert_identical(load(str(tmp_path / "check.nc")), check)
+    assert load(str(tmp_path / "check.nc")).identical(check)
 
 
 @pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part in the Zarr format 3")
@@ -43,20 +43,20 @@ def test_the_default_engine_of_xarray_saves(check: xr.DataTree, tmp_path: Path) 
 def test_zarr(check: xr.DataTree, options: dict[str, Any], tmp_path: Path) -> None:
     check.to_zarr(tmp_path / "check.zarr", **options)
     with xr.open_datatree(tmp_path / "check.zarr", engine="zarr") as again:
-        xr.testing.assert_identical(again.load(), check)
+        assert again.load().identical(check)
         for group in check.children:
             xr.testing.assert_identical(dataset(again, group), dataset(check, group))
         names = dataset(again, "ksd")["view"].values.astype(str).tolist()
         assert names == dataset(check, "ksd")["view"].values.tolist()
         assert dataset(again, "ksd").sel(view="start")["statistic"] == check["ksd"]["statistic"].sel(view="start")
-    xr.testing.assert_identical(load(tmp_path / "check.zarr"), check)
+    assert load(tmp_path / "check.zarr").identical(check)
 
 
 def test_an_extended_container(check: xr.DataTree, tmp_path: Path) -> None:
     posterior = xr.Dataset({"rate": (("chain", "draw"), [[0.1, 0.2]])}, {"chain": [0], "draw": [0, 1]}, provenance())
     extended = extend(xr.DataTree.from_dict({"posterior": posterior}), check)
     extended.to_netcdf(tmp_path / "all.nc", engine="h5netcdf")
-    xr.testing.assert_identical(load(tmp_path / "all.nc"), extended)
+    assert load(tmp_path / "all.nc").identical(extended)
     assert load(tmp_path / "all.nc").attrs == {"schema_version": 1}
 
 

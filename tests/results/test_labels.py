@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pyro_ksd.results.labels import are_letters, feature_labels, operation, spelled, spelled_symbols
+from pyro_ksd.results.labels import are_letters, feature_labels, operation, readable, spelled, spelled_symbols
 
 WORDS = ["AH", "B", "K K", "$"]
 
@@ -122,3 +122,20 @@ def test_every_feature_belongs_to_its_own_name_and_symbols() -> None:
 )
 def test_edits_are_told_in_words(removed: list[int], inserted: list[int], symbols: Sequence[str], words: str) -> None:
     assert operation(removed, inserted, symbols) == words
+
+
+@pytest.mark.parametrize(
+    ("symbol", "seen"),
+    [
+        ("a", "a"),
+        (" ", "␣"),
+        ("a b", "a␣b"),
+        ("\n", "\\n"),
+        ("\t\x00", "\\t\\x00"),
+        ("$^\\", "$^\\"),
+        ("ß", "ß"),
+        ("", ""),
+    ],
+)
+def test_symbols_can_be_seen(symbol: str, seen: str) -> None:
+    assert readable(symbol) == seen

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import xarray as xr
 from torch import Tensor
 
 from pyro_ksd.checks.baselines.sampling import drawn_for, null_draws, sampleable
@@ -22,6 +21,7 @@ from pyro_ksd.models.fitting.counting import check_pseudocount, fitted_log_likel
 from pyro_ksd.models.impossible_sequences import check_possible, find_impossible
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.results.groups import common_groups, stamped
+from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -37,7 +37,7 @@ def likelihood_ratio_check(
     level: float = 0.05,
     seed: Seed = 0,
     progress: bool = True,
-) -> xr.DataTree:
+) -> ResultTree:
     r"""Checks whether an alternative explains the data better than the model, by the likelihood ratio.
 
     The statistic :math:`2 (\log L_\text{alternative} - \log L_\text{model})` is compared with those of data sets drawn

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import xarray as xr
 from torch import Tensor
 
 from pyro_ksd.checks.baselines.sampling import drawn_for, null_draws, sampleable
@@ -25,6 +24,7 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatr
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.results.groups import common_groups, stamped
+from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import default_views
 
@@ -42,7 +42,7 @@ def mmd_check(
     level: float = 0.05,
     seed: Seed = 0,
     progress: bool = True,
-) -> xr.DataTree:
+) -> ResultTree:
     r"""Checks whether the data look like sequences drawn from the model, by the maximum mean discrepancy.
 
     It needs a model that can be sampled, and knows the model by its samples :math:`y` alone:

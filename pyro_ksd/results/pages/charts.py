@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures of a page as numbers: the lengths, and a statistic beside its null draws. Templates draw them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyro_ksd.results.containers import dataset, has_group
+from pyro_ksd.results.length_shares import MOST_BARS, length_bins
+
+_BINS = 24
+_REACH = 3.0  # how far beyond the null draws, in their range, the statistic is still drawn to scale
+
+
+@dataclass(frozen=True)
+class LengthChart:
+    """How long sequences are; all numbers in percent of the width or the height of the picture.
+
+    :ivar bars: for each bin, its left edge, its width, the height for the data, that for the model, and its name.
+    :ivar ticks: where lengths are written, and which.
+    :ivar top: the largest share, in percent.
+    :ivar observed_mean: of the lengths of the data.
+    :ivar expected_mean: of those of the model.
+    :ivar is_estimated: whether the model was not sampled.
+    """
+
+    bars: list[tuple[float, float, float, float, str]]
+    ticks: list[tuple[float, str]]
+    top: float
+    observed_mean: float
+    expected_mean: float
+    is_estimated: bool
+
+
+@dataclass(frozen=True)
+class NullChart:
+    """A statistic beside its null draws; all numbers in percent of the width or the height of the picture.
+
+    :ivar view: whose statistic it is.
+    :ivar bars: for each bin of the null draws, its left edge, its width and its height.
+    :ivar place: of the statistic.
+    :ivar multiple: the statistic by the largest null draw, if it is too far out to be drawn to scale, else 0.
+    """
+
+    view: str
+    bars: list[tuple[float, float, float]]
+    place: float
+    multiple: float
+
+
+def length_chart(check: Any) -> LengthChart | None:
+    """The lengths of the data and of the model, if the check compared them."""
+    if not has_group(check, "ksd_length"):
+        return None
+    lengths = dataset(check, "ksd_length", "observed", "expected")
+    edges, observed, expected = length_bins(lengths, MOST_BARS)
+    top = max(float(observed.max()), float(expected.max()))
+    left, wide = edges[0], edges[-1] - edges[0]
+    width = edges[1] - edges[0]
+    names = [
+        str(int(start + 0.5)) if width == 1 else f"{int(start + 0.5)} to {int(start + width - 0.5)}"
+        for start in edges[:-1].tolist()
+    ]
+    bars = [
+        (100 * (start - left) / wide, 100 * width / wide, 100 * data / top, 100 * model / top, name)
+        for start, data, model, name in zip(
+            edges[:-1].tolist(), observed.tolist(), expected.tolist(), names, strict=True
+        )
+    ]
+    step = max(1, round(len(bars) / 8))
+    ticks = [(start + size / 2, name.split(" ")[0]) for start, size, _, _, name in bars[::step]]
+    length = lengths["length"].values
+    return LengthChart(
+        bars=bars,
+        ticks=ticks,
+        top=100 * top,
+        observed_mean=float(lengths["observed"].values @ length),
+        expected_mean=float(lengths["expected"].values @ length),
+        is_estimated=not lengths.attrs.get("num_drawn", 0),
+    )
+
+
+def null_chart(check: Any, view: str) -> NullChart | None:
+    """A statistic beside its null draws, if these vary."""
+    statistic = float(dataset(check, "ksd")["statistic"].sel(view=view))
+    draws = dataset(check, "ksd_null")["ksd"].sel(view=view).values.ravel()
+    low, high = float(min(draws.min(), statistic)), float(draws.max())
+    if not high > draws.min():
+        return None
+    is_far = statistic > high + _REACH * (high - low)
+    last = high + 0.25 * (high - low) if is_far else max(high, statistic)
+    counts, _ = np.histogram(draws, _BINS, (low, last))
+    width = 100 / _BINS
+    return NullChart(
+        view=view,
+        bars=[
+            (index * width, width, 100 * count / counts.max()) for index, count in enumerate(counts.tolist()) if count
+        ],
+        place=100 * (min(statistic, last) - low) / (last - low),
+        multiple=statistic / high if is_far and high > 0 else 0.0,
+    )
