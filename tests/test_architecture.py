@@ -94,7 +94,7 @@ def test_packages_stay_where_they_belong() -> None:
             users.setdefault(target.split(".")[0], set()).add(name)
     assert {name.split(".")[0] for name in users["pyro"]} == {"models", "stein"}
     assert [name for name in users["pyro"] if name.startswith("stein")] == ["stein.mixing"]
-    assert {name.split(".")[0] for name in users["xarray"]} == {"results", "plots", "checks", "demo"}
+    assert {name.split(".")[0] for name in users["xarray"]} == {"results", "plots", "checks"}
     assert {name.split(".")[0] for name in users["matplotlib"]} == {"plots", "demo"}
     readers = {"sequences.files.parquet", "sequences.files.tables"}
     assert users["pandas"] == {f"results.{name}" for name in TABLES} | readers

@@ -29,12 +29,13 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
 @pytest.mark.filterwarnings("ignore:the latents 'z' are integrated out")
 @pytest.mark.filterwarnings("ignore:the view.s. .* cannot be used with")  # of data as few as a page can show
 @pytest.mark.parametrize(
-    "page",
-    ["index.md", "quickstart.md", "models.md", "which_check.md", "power.md", "report.md", "large_data.md", "reproducible.md"],
+    "name",
+    ["index", "quickstart", "models", "which_check", "power", "report", "large_data", "reproducible"],
 )
 def test_the_blocks_of_a_page_run_one_after_the_other(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    page = f"{name}.md"
     blocks = [block for block in blocks_of(page) if SCRIPT not in block[0]]
     assert blocks
     monkeypatch.chdir(tmp_path)
