@@ -75,8 +75,8 @@ def sequence_table(check: Any, *, view: str | Sequence[str] | None = None) -> pd
     >>> table = sequence_table(check, view="content-2")
     >>> print(table[["sequence", "text", "share", "position", "symbol"]].head(2).round(2).to_string())
        sequence   text  share  position symbol
-    0         1  bbccc   0.24         1      b
-    1         0   aabb   0.21         1      a
+    0         1  bbccc   0.23         3      c
+    1         0   aabb   0.23         3      b
     """
     names = most_important_first(check, chosen_views(check, view))
     return pd.concat([_sequences_table(check, name) for name in names], ignore_index=True)
@@ -98,9 +98,9 @@ def edit_table(check: Any, *, view: str | Sequence[str] | None = None) -> pd.Dat
     >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
     >>> check = ksd_check(random_walk(3), data, num_bootstrap=100, progress=False)
     >>> print(edit_table(check, view="content-2")[["text", "position", "edit"]].head(2).to_string())
-        text  position             edit
-    0  bbccc         0       delete 'b'
-    1  bbccc         1       delete 'b'
+       text  position                edit
+    0  abbc         1  replace 'b' by 'c'
+    1  aabb         2  replace 'b' by 'c'
     """
     names = most_important_first(check, chosen_views(check, view))
     return pd.concat([_edits_table(check, name) for name in names], ignore_index=True)
