@@ -60,4 +60,4 @@ def test_results_have_checksums_after_they_were_extended_loaded_and_cut(tmp_path
     own = {name: has for name, has in with_fletcher(tmp_path / "extended.nc").items() if name.startswith("ksd/")}
     assert own["ksd/statistic"]
     assert own["ksd/meaning"]
-    xr.testing.assert_identical(load(tmp_path / "extended.nc"), extended)
+    assert load(tmp_path / "extended.nc").identical(extended)

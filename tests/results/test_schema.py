@@ -86,7 +86,7 @@ def test_checks_of_views_with_and_without_features_follow_the_schema(names: list
     check = ksd_check(walk(), data, views=[own[name] for name in names], **options)
     assert np.isnan(check["ksd"]["foreign_share"].values).tolist() == [name == "Hamming" for name in names]
     check.to_netcdf(tmp_path / "check.nc")
-    xr.testing.assert_identical(load(tmp_path / "check.nc"), check)
+    assert load(tmp_path / "check.nc").identical(check)
 
 
 def test_made_up_results_follow_the_schema() -> None:
