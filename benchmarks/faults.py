@@ -120,14 +120,14 @@ def page(rates: Sequence[FaultRates], settings: Settings) -> str:
     sections = "\n\n".join(_section(rates, size) for size in dict.fromkeys(rate.size for rate in rates))
     return f"""# Eight faults
 
-How often data that differ from the model in one respect are found, at level {LEVEL} with {NUM_BOOTSTRAP} draws of the
-{settings.bootstrap} bootstrap: {settings.runs} data sets each. Written by
+How often a check rejects a model if the data differ from it in one respect, at level {LEVEL}, with {NUM_BOOTSTRAP}
+draws of the {settings.bootstrap} bootstrap and {settings.runs} data sets each. Written by
 `python -m benchmarks.faults --runs {settings.runs} --bootstrap {settings.bootstrap}{pool} --seed {settings.seed}`.
 
-`benchmarks/fault_models.py` states the faults. Their strengths were chosen so that a check with the views `content-1`,
-`content-2`, `content-3`, `start` and `length` misses most of them. Each row has the power of every view of the
-default check by itself, and of the whole check, which is one decision from all views. *Level* is how often the whole
-check rejects the model on data of its own.
+`benchmarks/fault_models.py` defines the faults. Their strengths were chosen so that a check with the views `content-1`,
+`content-2`, `content-3`, `start` and `length` misses most of them. Each row has the power of each default view alone
+and of the whole check, which is one decision from all views. *Level* is how often the whole check rejects the model on
+data drawn from the model.
 
 {sections}
 

@@ -237,30 +237,32 @@ def page(
     tolerated = table(["model", "factor", *ends], list(tolerance_rows(checks, seed, tolerance_sizes)))
     return f"""# Intervals of factors
 
-How often 95 % intervals contain a factor that was planted into the model, see *How large is it?* in
-[the method](method.md). Written by `{command}`.
+The data have a pair whose weight differs from the model by a known factor. This page shows how often the 95 % intervals
+contain this factor; see *How large is it?* in [the method](method.md). Written by `{command}`.
 
 ## Factors that can be estimated
 
-The share of intervals that contain the planted factor, and in how many data sets there was one at all. The n-gram is a
-pair that the model without the factor expects 60, 10 or 2 times in all of the data. Where it is rare, a factor is
-stated only for those data that happen to have enough of it. Intervals allow for that, and are then a little too wide.
+Each cell has the share of intervals that contain the true factor and, in brackets, the number of data sets for which a
+factor was stated. The n-gram is a pair. Without the factor, its expected number in the whole data set is 60, 10 or 2.
+If the pair is rare, a factor is stated only for data sets that happen to contain enough of it. The intervals correct
+for this and are then slightly too wide.
 
 {factors}
 
 ## Factors that a check reports
 
-The same for a frequent pair, in checks of single symbols, pairs and triples that reject the model and find this pair
-among the faults. Where such a fault is hardly ever found, those that are found look larger than they are, and fewer
-than 95 % of the intervals contain the true factor. Where it is mostly found, selection does not matter.
+The same for a frequent pair, but only in checks of single symbols, pairs and triples that reject the model and report
+this pair. If such a fault is rarely found, it looks larger than it is when it is found, and fewer than 95 % of the
+intervals contain the true factor. If it is mostly found, selection does not matter.
 
 {reported}
 
 ## Off by more than a factor of 1.25
 
-How often a check with a tolerance says that this pair is off by more than a factor of 1.25, and that all pairs that can
-be estimated are within it. At the factors 1.25 and 0.8 both may be said in at most 5 % of the data sets; with {checks}
-of them, a rate of 0.05 has the standard error {math.sqrt(0.05 * 0.95 / checks):.3f}.
+How often a check with a tolerance says that this pair is off by more than a factor of 1.25, and how often it says that
+all pairs that can be estimated are within this factor. At the factors 1.25 and 0.8, each statement may occur in at most
+5 % of the data sets. With {checks} data sets, a rate of 0.05 has the standard error \
+{math.sqrt(0.05 * 0.95 / checks):.3f}.
 
 {tolerated}
 """

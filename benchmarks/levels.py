@@ -94,15 +94,15 @@ def page(levels: Sequence[Level], settings: Settings) -> str:
     total = ["**too high**", "", *(f"**{high[name]}**" for name in names), "", ""]
     return f"""# Levels of the wild bootstrap
 
-How often a true model is rejected at level {LEVEL} by the wild bootstrap with {settings.draws} draws: \
+How often the wild bootstrap with {settings.draws} draws rejects a true model at level {LEVEL}, with \
 {settings.runs} data sets each.
 Written by `python -m benchmarks.levels --runs {settings.runs} --draws {settings.draws} --seed {settings.seed} \
 --sizes {sizes}{_chosen(levels)}`.
 
-`benchmarks/true_models.py` states the models.{_missing(levels)}
-The 99.9 % binomial band of {settings.runs} runs is {lowest:.3f} to {highest:.3f}; rates above it are bold.
-A view that the check leaves out does not reject, nor does a check that is refused with an error: their shares stand at
-the end of the row.
+`benchmarks/true_models.py` defines the models.{_missing(levels)}
+The 99.9 % binomial band of {settings.runs} runs is {lowest:.3f} to {highest:.3f}. Rates above it are bold.
+If the check leaves a view out or raises an error, this counts as no rejection. The last two columns have the shares of
+such checks.
 
 {table(head, [*(_row(level, highest) for level in levels), total])}
 

@@ -125,19 +125,20 @@ def page(rates: Sequence[Rates], anew: Sequence[Sequence[Rates]], settings: Sett
     inside = sum(lowest <= rate.level <= highest for rate in rates)
     return f"""# Twelve scenarios
 
-How often a wrong model is found, and how often a true one is rejected, at level {LEVEL} with {NUM_BOOTSTRAP} draws of
-the parametric bootstrap: {settings.runs} data sets each, balancing function `{settings.balancing}`. Written by
-`python -m benchmarks.scenarios --runs {settings.runs} --pool {settings.pool} --balancing {settings.balancing} --seed \
-{settings.seed} --redraws {settings.redraws}`.
+How often the check rejects a wrong model, and how often it rejects the true one, at level {LEVEL}, with {NUM_BOOTSTRAP}
+draws of the parametric bootstrap, {settings.runs} data sets each, and the balancing function `{settings.balancing}`.
+Written by `python -m benchmarks.scenarios --runs {settings.runs} --pool {settings.pool} --balancing \
+{settings.balancing} --seed {settings.seed} --redraws {settings.redraws}`.
 
-The scenarios are those of Baum, Kanagawa and Gretton (2023); `benchmarks/scenario_models.py` states them.
+The scenarios are those of Baum, Kanagawa and Gretton (2023). `benchmarks/scenario_models.py` defines them.
 
-- *Best in the paper*: the largest power that the paper prints for the scenario among its kernel Stein tests (two
-  kernels, three kinds of edits, several ranges of edits; 400 data sets each). Nobody knows beforehand which it will be.
-- *CSK*: the paper's test with its contiguous subsequence kernel and all edits, as the paper prints it, and as measured
-  here. It is the view in italics.
-- *content-1* ... *repeats*: each default view by itself.
-- *Default check*: all views, one decision. This is what `ksd_check` does.
+- *Best in the paper*: the highest power that the paper prints for the scenario among its kernel Stein tests (two
+  kernels, three kinds of edits, several ranges of edits; 400 data sets each). In practice, you do not know in advance
+  which test this is.
+- *CSK*: the paper's test with its contiguous subsequence kernel and all edits, as the paper prints it and as measured
+  here. This is the view in italics.
+- *content-1* ... *repeats*: each default view alone.
+- *Default check*: all views, one decision. This is what `ksd_check` reports.
 - *Level*: how often the default check rejects the true model.
 
 {_table(rates)}
@@ -160,7 +161,7 @@ def _redrawn_section(anew: Sequence[Sequence[Rates]], settings: Settings) -> str
     return f"""
 ## Other random models of the same kind
 
-Six scenarios have random models. With {len(anew)} other draws of these models the default check has this power:
+Six scenarios have random models. With {len(anew)} other draws of these models, the default check has this power:
 
 {table(["scenario", "mean", "smallest", "largest"], rows)}
 

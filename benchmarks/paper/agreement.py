@@ -30,10 +30,10 @@ def agreement(results: dict[str, xr.Dataset]) -> list[str]:
     return [
         "## How well the twelve scenarios agree\n\nOf the cells with J = 1, 3 and ∞, all kinds of edits:\n\n"
         f"{markdown(head, rows)}\n\nIn the random walks the paper calls its kernel Hamming, but its figures agree "
-        "better with the cyclic Gaussian kernel: see [](#ring_kernel). With it these cells are left, in standard "
-        f"errors: {_listed(csk)}; {_listed(mixed)}. The published figures themselves vary more than those of "
-        "independent runs would, about as much as if runs shared their null draws, which would explain most of them: "
-        "see [](#shared_null)."
+        "better with the cyclic Gaussian kernel: see [](#ring_kernel). With this kernel, the following cells still "
+        f"differ (in standard errors): {_listed(csk)}; {_listed(mixed)}. The published figures vary more than the "
+        "figures of independent runs would. They vary about as much as if the runs shared their null draws, which "
+        "would explain most of these cells: see [](#shared_null)."
         f"{_falling()} For the MMD see [](#mmd_one_sample)."
     ]
 
@@ -43,8 +43,8 @@ def _falling() -> str:
     row = PUBLISHED["scenarios"]["binary, wrong order"]
     seven, nine, all_places = (row[f"Hamming ZS J={places}"] for places in ("7", "9", "∞"))
     return (
-        " Hamming ZS in *binary, wrong order* is a case to see it by: the published rates fall from "
-        f"{seven:.3f} (J = 7) over {nine:.3f} (J = 9) to {all_places:.3f} (J = ∞), where they should rise."
+        f" An example is Hamming ZS in *binary, wrong order*: the published rates decrease from {seven:.3f} (J = 7) to "
+        f"{nine:.3f} (J = 9) and {all_places:.3f} (J = ∞), although they should increase."
     )
 
 
@@ -89,14 +89,14 @@ def shared_null_text(result: xr.Dataset) -> str:
     spread = float((result["rejected"] / result["runs"]).var("repetition", ddof=1).mean() ** 0.5)
     chance = float(_binomial_variance(result).mean() ** 0.5)
     return (
-        "Whoever draws the null data sets of a test once and uses them for many data sets makes all of these runs err "
-        f"in the same direction: one threshold serves them all. Here {group} runs share {group} null draws, "
-        f"{result.sizes['repetition']} times over. The rates of these groups have a standard deviation of {spread:.3f} "
-        f"(root mean square over the cells); binomial chance would make it {chance:.3f}.\n\n"
-        "The mean over the groups is more precise than a published figure, so that their distance tells how much the "
+        "If the null data sets of a test are drawn once and used for many data sets, all runs have the same threshold, "
+        f"so they err in the same direction. Here, {group} runs share {group} null draws, and this is repeated "
+        f"{result.sizes['repetition']} times. The rates of these groups have a standard deviation of {spread:.3f} "
+        f"(root mean square over the cells). By binomial chance alone, it would be {chance:.3f}.\n\n"
+        "The mean over the groups is more precise than a published figure. So their distance shows how much the "
         f"published figures vary. In standard errors of the difference:\n\n{markdown(head, rows)}\n\n"
-        "The published figures vary more than those of independent runs would, about as much as if their null draws "
-        "were shared. Whether they were, we do not know."
+        "The published figures vary more than the figures of independent runs would, and about as much as if the runs "
+        "shared their null draws. We do not know whether they did."
         f"{_left_over(result, grouped)}"
     )
 

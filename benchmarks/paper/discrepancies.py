@@ -66,9 +66,9 @@ def discrepancies(results: dict[str, xr.Dataset]) -> str:
 
 _HEAD = """# What the paper says, what its numbers use, what we do
 
-The text of the paper, the formulas in it and the numbers that it prints do not agree everywhere. Each disagreement is
-listed here with what speaks for it. `python -m benchmarks.paper.page` wrote this page from the results of
-[the experiments](results.md); published figures are those of the paper's table of individual scenarios."""
+The text of the paper, its formulas and its printed numbers do not agree everywhere. This page lists each disagreement
+with the evidence. `python -m benchmarks.paper.page` wrote this page from the results of [the experiments](results.md).
+Published figures are from the paper's table of individual scenarios."""
 
 
 def _subsequence_kernel(result: xr.Dataset) -> Entry:

@@ -49,23 +49,25 @@ def reproduction(results: dict[str, xr.Dataset]) -> str:
     waiting = [f"Not here yet, as their full runs have not been made: {', '.join(missing)}."] if missing else []
     hours = sum(float(result.attrs["minutes"]) for result in results.values()) / 60
     time = (
-        f"Together they took {hours:.1f} hours by the clock, on a machine with two processors that had other work to "
-        "do as well; the run with the Hamming kernel stood still for about an hour of its time."
+        f"All experiments together took {hours:.1f} hours by the clock, on a shared machine with two processors. "
+        "The run with the Hamming kernel was suspended for about an hour of this time."
     )
     return "\n\n".join([_HEAD, time, *waiting, _claims(results), *agreement(results), *sections]) + "\n"
 
 
 _HEAD = """# The paper, reproduced
 
-Experiments of Baum, Kanagawa and Gretton, *A Kernel Stein Test of Goodness of Fit for Sequential Models* (ICML
-2023), done again with this package. `python -m benchmarks.paper NAME` runs one of them and keeps the result, with all
-settings and seeds, in `benchmarks/paper/results/NAME.nc`; `python -m benchmarks.paper.page` wrote this page from these
-files. Published figures stand in brackets, or are open marks in the pictures; bars are two standard errors. The paper
-prints its other curves without numbers, so those can be compared by eye only.
+The experiments of Baum, Kanagawa and Gretton, *A Kernel Stein Test of Goodness of Fit for Sequential Models* (ICML
+2023), repeated with this package. [The summary](summary.md) has the results on one page.
 
-Tests by parametric bootstrap take their null draws from a common pool, which leaves level and power of a run as they
-are (`benchmarks/paper/testing.py` says why). Where the text of the paper and its numbers disagree, the settings are
-those of the numbers: [](discrepancies.md)."""
+`python -m benchmarks.paper NAME` runs one experiment and saves the result, with all settings and seeds, in
+`benchmarks/paper/results/NAME.nc`. `python -m benchmarks.paper.page` wrote this page from these files. In tables, the
+published figures are in brackets. In pictures, they are open marks, and bars are two standard errors. The paper prints
+its other curves without numbers, so you can compare these only by eye.
+
+Tests by parametric bootstrap share a pool of null draws. This does not change the level and power of a run
+(`benchmarks/paper/testing.py` explains why). If the text of the paper and its numbers disagree, the settings are those
+of the numbers: [](discrepancies.md)."""
 
 
 def _section(result: xr.Dataset, body: Callable[[xr.Dataset], str]) -> str:
