@@ -18,29 +18,16 @@ loss of a sequence, and the variance of a sum of rare portions is the sum times 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 
-from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+from pyro_ksd.kernels.feature_sums import FeatureSums
 from pyro_ksd.stein.sums import SteinSums
 
 
-def group_scores(matrix: FeatureMatrix, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """The sums of the features and their spreads ``√v`` in groups of ``size`` consecutive sequences.
-
-    :returns: pairs of ``[G, D]`` tensors, some groups at a time.
-    """
-    parts = zip(
-        matrix.group_sums(size),
-        matrix.group_sums(size, torch.square),
-        matrix.group_sums(size, lambda values: values.clamp(min=0)),
-        matrix.group_sums(size, lambda values: values.clamp(max=0).square_()),
-        strict=True,
-    )
-    for total, squares, gains, squared_losses in parts:
-        yield total, _spread(total, squares, gains, squared_losses.sum(1))
+def group_scores(sums: FeatureSums) -> tuple[Tensor, Tensor]:
+    """The sums of the features in groups of sequences and their spreads ``√v``, ``[G, D]`` each."""
+    return sums.total, _spread(sums.total, sums.squares, sums.gains, sums.squared_losses)
 
 
 def scores(sums: SteinSums) -> tuple[Tensor, Tensor]:

@@ -381,8 +381,9 @@ def null_statistics(
     check_drawn(model, replicates)
     together = [view for view in views if view.kernel.has_features]
     by_view = dict(zip(together, assemble(model, replicates, together).matrices, strict=True)) if together else {}
-    statistic = {view: matrix.off_diagonal_sums(size) / (size * (size - 1)) for view, matrix in by_view.items()}
-    extreme = {view: _group_extremes(_reported_features(view, matrix), size) for view, matrix in by_view.items()}
+    found = {view: _of_groups(view, matrix, size) for view, matrix in by_view.items()}
+    statistic = {view: sums / (size * (size - 1)) for view, (sums, _) in found.items()}
+    extreme = {view: largest for view, (_, largest) in found.items()}
     apart = [view for view in views if not view.kernel.has_features]
     if apart:
         each = []
@@ -395,15 +396,21 @@ def null_statistics(
     extremes = [extreme.get(view) for view in views]
     return NullDraws(
         torch.stack([statistic[view] for view in views], 1),
-        torch.stack([unnamed if found is None else found for found in extremes], 1),
+        torch.stack([unnamed if own is None else own for own in extremes], 1),
     )
 
 
-def _reported_features(view: View, matrix: SteinMatrix) -> FeatureMatrix | None:
-    """The features of a view, if they are reported one by one."""
-    return matrix.features if view.kernel.feature_kind else None
+def _of_groups(view: View, matrix: SteinMatrix, size: int) -> tuple[Tensor, Tensor | None]:
+    """``Σ_{i≠j} H_ij`` in each group of ``size`` consecutive sequences, ``[G]``, and the largest ``|z|`` of features.
 
-
-def _group_extremes(matrix: FeatureMatrix | None, size: int) -> Tensor | None:
-    """The largest ``|z|`` in each group of ``size`` consecutive sequences."""
-    return None if matrix is None else torch.cat([largest_score(*pair) for pair in group_scores(matrix, size)])
+    :returns: ``None`` for the latter if the view does not report its features one by one.
+    """
+    if not isinstance(matrix, FeatureMatrix):
+        return matrix.off_diagonal_sums(size), None
+    sums: list[Tensor] = []
+    extremes: list[Tensor] = []
+    for some in matrix.group_sums(size):
+        sums.append(some.off_diagonal)
+        if view.kernel.feature_kind:
+            extremes.append(largest_score(*group_scores(some)))
+    return torch.cat(sums), torch.cat(extremes) if extremes else None

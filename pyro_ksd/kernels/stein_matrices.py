@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import ENTRIES
-
-_ROUNDING = 1e-12  # relative
+from pyro_ksd.kernels.feature_sums import FeatureSums, off_diagonal_rest
 
 
 class SteinMatrix(ABC):
@@ -127,8 +126,7 @@ class FeatureMatrix(SteinMatrix):
         return off_diagonal_rest(torch.cat(totals), weights.square() @ self.diagonal())
 
     def off_diagonal_sums(self, size: int) -> Tensor:
-        totals = [sums.square().sum(1) for sums in self.group_sums(size)]
-        return off_diagonal_rest(torch.cat(totals), self.diagonal().view(-1, size).sum(1))
+        return torch.cat([sums.off_diagonal for sums in self.group_sums(size)])
 
     def others(self) -> Tensor:
         if self.values.is_sparse:
@@ -138,30 +136,13 @@ class FeatureMatrix(SteinMatrix):
     @cached_property
     def total(self) -> Tensor:
         """``Σ_i ψ_i``, ``[D]``."""
-        return self.column_sums()
+        return torch.sparse.sum(self.values, 0).to_dense() if self.values.is_sparse else self.values.sum(0)
 
-    def column_sums(self, of: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """``Σ_i f(ψ_i)``, ``[D]``; ``of`` as for :meth:`group_sums`."""
-        return torch.cat(list(self.group_sums(max(1, len(self)), of)))[0] if len(self) else self.values.new_zeros(0)
-
-    def group_sums(self, size: int, of: Callable[[Tensor], Tensor] | None = None) -> Iterator[Tensor]:
-        """``Σ_i f(ψ_i)`` over each group of ``size`` consecutive sequences, ``[G, D]``, some groups at a time.
-
-        :param of: ``f``, element by element, with ``f(0) = 0``; the identity if left out.
-        """
-        columns = self.values.shape[1]
-        together = max(1, ENTRIES // max(1, columns)) * size
+    def group_sums(self, size: int) -> Iterator[FeatureSums]:
+        """The sums over each group of ``size`` consecutive sequences, some groups at a time."""
+        together = max(1, ENTRIES // max(1, self.values.shape[1])) * size
         for begin in range(0, len(self), together):
-            part = self.rows(begin, min(begin + together, len(self))).values
-            groups = len(part) // size
-            if not part.is_sparse:
-                yield (part if of is None else of(part)).view(groups, size, columns).sum(1)
-                continue
-            (row, column) = part.indices()
-            values = part.values()
-            sums = values.new_zeros(groups * columns)
-            sums.index_add_(0, (row // size).mul_(columns).add_(column), values if of is None else of(values))
-            yield sums.view(groups, columns)
+            yield FeatureSums.of(self.rows(begin, min(begin + together, len(self))).values, size)
 
     def rows(self, begin: int, end: int) -> FeatureMatrix:
         """The features of some consecutive sequences."""
@@ -307,13 +288,3 @@ class SumMatrix(SteinMatrix):
 def _groups(count: int, size: int) -> list[slice]:
     """Consecutive groups of ``size`` out of ``count``."""
     return [slice(begin, begin + size) for begin in range(0, count, size)]
-
-
-def off_diagonal_rest(whole: Tensor, diagonal: Tensor) -> Tensor:
-    """What is left of sums without their diagonal, exactly 0 where that is less than the rounding.
-
-    Sequences over a large alphabet may have no feature in common: then nothing is left, of the data as of all null
-    draws, and no difference in the last bits may tell them apart.
-    """
-    rest = whole - diagonal
-    return rest.masked_fill(rest.abs() <= _ROUNDING * diagonal, 0.0)

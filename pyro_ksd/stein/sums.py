@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyro_ksd.kernels.stein_matrices import FeatureMatrix, off_diagonal_rest
+from pyro_ksd.kernels.feature_sums import FeatureSums, off_diagonal_rest
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 
 
@@ -59,18 +60,16 @@ class SteinSums:
         """
         n = len(features)
         signs = features.values.new_zeros(0, n).to_dense() if signs is None else signs
-        norms = features.diagonal()
-        values = features.values.values() if features.values.is_sparse else features.values
-        losses = values.clamp(max=0).view(-1)
+        sums = FeatureSums.of(features.values, n)
         return SteinSums(
             count=n,
             codes=features.codes,
-            total=features.column_sums(),
-            squares=features.column_sums(torch.square),
-            gains=features.column_sums(lambda values: values.clamp(min=0)),
-            squared_losses=losses @ losses,
-            norms=norms.sum(),
-            squared_norms=norms @ norms,
+            total=sums.total[0],
+            squares=sums.squares[0],
+            gains=sums.gains[0],
+            squared_losses=sums.squared_losses[0],
+            norms=sums.squares.sum(),
+            squared_norms=sums.squared_norms[0],
             signed=features.weighted_sum(signs).t().contiguous(),
         )
 

@@ -141,7 +141,7 @@ def mmd_squared(kernel: Kernel[Any], x: Sequences, y: Sequences, num_sets: int =
         among_x = left.off_diagonal_sums(n)
         among_y = right.off_diagonal_sums(m)
         totals = zip(left.group_sums(n), right.group_sums(m), strict=True)
-        across = torch.cat([(a * b).sum(1) for a, b in totals])
+        across = torch.cat([(a.total * b.total).sum(1) for a, b in totals])
     else:
         sums = [_gram_sums(kernel, a, b) for a, b in zip(_sets(x, n), _sets(y, m), strict=True)]
         among_x, among_y, across = torch.stack(sums, 1)
