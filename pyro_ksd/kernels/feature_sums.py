@@ -33,7 +33,7 @@ class FeatureSums:
 
     @staticmethod
     def of(values: Tensor, size: int) -> FeatureSums:
-        """The sums over each ``size`` consecutive rows.
+        """The sums over each ``size`` consecutive rows; one group without rows if ``size`` is 0.
 
         :param values: ``[N, D]``, dense or sparse and coalesced; ``size`` divides ``N``.
 
@@ -41,11 +41,12 @@ class FeatureSums:
         >>> sums.total.tolist(), sums.gains.tolist(), sums.squared_norms.item()
         ([[4.0, 1.0]], [[4.0, 2.0]], 125.0)
         """
+        count = len(values) // size if size else 1
         if values.is_sparse:
-            return _of_sparse(values, size)
+            return _of_sparse(values, count, size)
+        groups = values.view(count, size, values.shape[1])
         if is_compiled() and values.is_contiguous() and values.dtype == torch.double:
-            return _compiled(values, size)
-        groups = values.view(len(values) // size, size, values.shape[1])
+            return _compiled(groups)
         return FeatureSums(
             total=groups.sum(1),
             squares=groups.square().sum(1),
@@ -70,11 +71,11 @@ def off_diagonal_rest(whole: Tensor, diagonal: Tensor) -> Tensor:
     return rest.masked_fill(rest.abs() <= _ROUNDING * diagonal, 0.0)
 
 
-def _of_sparse(values: Tensor, size: int) -> FeatureSums:
+def _of_sparse(values: Tensor, count: int, size: int) -> FeatureSums:
     row, column = values.indices()
     entries = values.values()
-    shape = (len(values) // size, values.shape[1])
-    place = (row // size).mul_(shape[1]).add_(column)
+    shape = (count, values.shape[1])
+    place = (row // max(1, size)).mul_(shape[1]).add_(column)
 
     def summed(found: Tensor) -> Tensor:
         return entries.new_zeros(shape[0] * shape[1]).index_add_(0, place, found).view(shape)
@@ -85,21 +86,22 @@ def _of_sparse(values: Tensor, size: int) -> FeatureSums:
         total=summed(entries),
         squares=summed(entries.square()),
         gains=summed(entries.clamp(min=0)),
-        squared_losses=losses.view(-1, size).sum(1),
-        squared_norms=norms.square_().view(-1, size).sum(1),
+        squared_losses=losses.view(count, size).sum(1),
+        squared_norms=norms.square_().view(count, size).sum(1),
     )
 
 
-def _compiled(values: Tensor, size: int) -> FeatureSums:
+def _compiled(groups: Tensor) -> FeatureSums:
     """All sums but one in one pass: features of many sequences do not fit into the processor's cache.
 
     The totals are those of torch, bit for bit, as equal shares of the statistic must be equal with compiled loops too.
+
+    :param groups: ``[G, size, D]``.
     """
     from pyro_ksd.edits.compiled_loops import sum_features
 
-    shape = (len(values) // size, values.shape[1])
-    sums = np.zeros((2, *shape))
-    squares = np.zeros((2, shape[0]))
-    sum_features(values.detach().numpy(), size, sums, squares)
-    total = values.view(shape[0], size, shape[1]).sum(1)
-    return FeatureSums(total, *torch.from_numpy(sums), *torch.from_numpy(squares))
+    count, _, columns = groups.shape
+    sums = np.zeros((2, count, columns))
+    squares = np.zeros((2, count))
+    sum_features(groups.detach().numpy(), sums, squares)
+    return FeatureSums(groups.sum(1), *torch.from_numpy(sums), *torch.from_numpy(squares))

@@ -38,3 +38,12 @@ def test_sums_over_groups(size: int, form: str, compiled: str, monkeypatch: pyte
         assert float(sums.squared_norms[group]) == pytest.approx(sum(norm**2 for norm in norms))
         pairs = [float(a @ b) for i, a in enumerate(rows) for j, b in enumerate(rows) if i != j]
         assert float(sums.off_diagonal[group]) == pytest.approx(sum(pairs))
+
+
+@pytest.mark.parametrize("compiled", ["0", "1"])
+@pytest.mark.parametrize("form", FORMS)
+def test_sums_over_nothing(form: str, compiled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, compiled)
+    sums = FeatureSums.of(FORMS[form](PSI[:0]), 0)
+    assert sums.total.tolist() == sums.squares.tolist() == sums.gains.tolist() == [[0.0] * 4]
+    assert sums.squared_losses.tolist() == sums.squared_norms.tolist() == sums.off_diagonal.tolist() == [0.0]
