@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import xarray as xr
@@ -39,6 +39,7 @@ from pyro_ksd.models.impossible_sequences import ImpossibleSequences
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.sampler import Sampler
+from pyro_ksd.models.wrappers.verified_tables import SHARE
 from pyro_ksd.results.containers import dataset
 from pyro_ksd.results.groups import predictive_datatree, to_datatree
 from pyro_ksd.results.result_tree import ResultTree
@@ -55,7 +56,7 @@ def ksd_check(
     neighborhood: Neighborhood | None = None,
     balancing: str | Balancing | None = None,
     parameters: Mapping[str, Tensor] | None = None,
-    order: int | None = None,
+    order: int | Literal["auto"] | None = "auto",
     end: Any = None,
     marginal: Marginal | None = None,
     sampler: Sampler | None = None,
@@ -92,7 +93,9 @@ def ksd_check(
         of a model better in small data, but its weights are unbounded.
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
     :param order: the order of a program whose steps depend only on the ``order`` symbols before them; makes the check
-        of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`.
+        of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`. ``"auto"`` looks for such an order
+        itself: tables then give the log-ratios of data sets that are drawn from the model, as long as they agree with
+        it, but never those of the data. ``None`` uses no tables.
     :param end: the symbol with which every sequence ends, or a list of such symbols, for a model that draws symbol
         after symbol until one of them comes. The symbol is part of the data; edits happen in front of it.
     :param marginal: how to integrate over continuous latents that each sequence has, such as the code of a VAE or a
@@ -143,8 +146,7 @@ def ksd_check(
     num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
     check_flag("attribution", attribution)
     check_flag("gram", gram)
-    if order is not None:
-        check_number("order", order, least=1)
+    stated = _stated_order(order)
     if tolerance is not None:
         check_share("tolerance", tolerance)
     if refit is not None:
@@ -170,11 +172,11 @@ def ksd_check(
     elif refit is not None:
         if parameters is not None:
             raise ValueError("refit: expected no parameters= beside it, which it finds itself; leave them out")
-        fit = _refitted(refit, model, order=order, end=named, marginal=marginal, sampler=sampler)
+        fit = _refitted(refit, model, order=stated, end=named, marginal=marginal, sampler=sampler)
         ready = fit(sequences)
     else:
         ready = as_model(
-            model, sequences, parameters=parameters, order=order, end=named, marginal=marginal, sampler=sampler
+            model, sequences, parameters=parameters, order=stated, end=named, marginal=marginal, sampler=sampler
         )
     if bootstrap == "auto" and is_read_off_data(sequences):
         bootstrap = "wild"  # new data sets would have vectors that the alphabet lacks
@@ -196,6 +198,7 @@ def ksd_check(
     if posterior is not None:
         found = posterior_predictive(draws, possible, setup.views, checkpoint=kept, seed=seed, progress=progress)
         warn_of_constant_features(found.views, torch.cat([found.realized, found.replicated.statistic]))
+        settings |= _used_tables(found.verified_order)
         return predictive_datatree(found, sequences, sites, settings=settings)
     result = goodness_of_fit(
         ready,
@@ -205,10 +208,12 @@ def ksd_check(
         refit=None if refit is None else fit,
         log_joint=impossible.log_joint[impossible.others],
         num_bootstrap=num_bootstrap,
+        verified_tables=order == "auto",
         checkpoint=kept,
         seed=seed,
         progress=progress,
     )
+    settings |= _used_tables(result.verified_order)
     warn_of_constant_features(result.views, torch.cat([result.statistic[None], result.null.statistic]))
     started = perf_counter()
     places = localize(result, attribution=attribution, progress=progress)
@@ -224,6 +229,20 @@ def ksd_check(
     )
     settings["seconds_localization"] = perf_counter() - started
     return to_datatree(result, places, sequences, sites, size, settings=settings, gram=gram)
+
+
+def _stated_order(order: object) -> int | None:
+    """The order that the user states, if any."""
+    if order is None or order == "auto":
+        return None
+    if isinstance(order, str):
+        raise ValueError(f"order: expected 'auto', an integer of at least 1, or None, found {order!r}")
+    return check_number("order", order, least=1)
+
+
+def _used_tables(order: int | None) -> dict[str, str | int | float]:
+    """The attributes that say of what order verified tables were, if there were any, and what share was verified."""
+    return {} if order is None else {"verified_order": order, "verified_share": SHARE}
 
 
 def _differ(drawn: Sequences | None, sequences: Sequences) -> bool:

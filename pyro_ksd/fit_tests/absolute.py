@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pyro_ksd.common.checkpoints import Checkpoint, digest, versions
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
-from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.option_checks import check_flag, check_number
 from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.combination import harmonic_p
@@ -30,6 +30,7 @@ from pyro_ksd.fit_tests.statistics import check_sample_size, p_value, u_statisti
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_possible
+from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError, VerifiedTables, with_verified_tables
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.signs import Signs
@@ -69,6 +70,8 @@ class GoodnessOfFit:
     :ivar visits: of the data, to look again at their edits and features.
     :ivar states: what is known of each view: the sums of its features, or its Stein kernel matrix.
     :ivar seconds: the time that each stage took.
+    :ivar verified_order: the order of the tables that stood in for the model in the statistics of null draws, ``None``
+        if none did; see :mod:`pyro_ksd.models.wrappers.verified_tables`.
     """
 
     views: tuple[View, ...]
@@ -80,6 +83,7 @@ class GoodnessOfFit:
     visits: Visits
     states: tuple[SteinState, ...]
     seconds: Mapping[str, float]
+    verified_order: int | None
 
 
 def goodness_of_fit(
@@ -91,6 +95,7 @@ def goodness_of_fit(
     refit: Callable[[Sequences], SequenceModel] | None = None,
     log_joint: Tensor | None = None,
     num_bootstrap: int = 500,
+    verified_tables: bool = False,
     seed: Seed = 0,
     checkpoint: Checkpoint | None = None,
     max_bytes: int = PAIR_BYTES,
@@ -106,6 +111,8 @@ def goodness_of_fit(
         :func:`~pyro_ksd.fit_tests.refitted_bootstrap`.
     :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.
     :param num_bootstrap: the number of null draws; p-values are multiples of ``1 / (num_bootstrap + 1)``.
+    :param verified_tables: whether tables may stand in for the model in the statistics of data sets that are drawn from
+        it, see :mod:`pyro_ksd.models.wrappers.verified_tables`.
     :param seed: of all random numbers; the same seed gives the same result.
     :param checkpoint: where finished null draws are kept, so that the same call can go on from there.
     :param max_bytes: the memory for a block of the kernel matrix of kernels without features.
@@ -124,7 +131,9 @@ def goodness_of_fit(
     if len({view.name for view in views}) < len(views):
         raise ValueError(f"views: expected distinct names, found {[view.name for view in views]}")
     check_number("num_bootstrap", num_bootstrap, least=1)
+    check_flag("verified_tables", verified_tables)
     seed = as_seed(seed)
+    order: int | None = None
     check_possible(model, sequences, log_joint)
     kind = _kind(model, sequences, views, bootstrap, refit is not None)
     if kind == "wild":
@@ -165,7 +174,8 @@ def goodness_of_fit(
             "progress": progress,
         }
         if refit is None:
-            null = parametric_bootstrap(model, len(sequences), views, num_bootstrap, generator, **options)
+            verified = with_verified_tables(model, sequences) if verified_tables else None
+            null, order = _parametric_draws(model, verified, len(sequences), views, num_bootstrap, generator, options)
         else:
             null = refitted_bootstrap(model, refit, len(sequences), views, num_bootstrap, generator, **options)
     weights = torch.tensor([view.weight for view in views], dtype=torch.double)
@@ -184,7 +194,33 @@ def goodness_of_fit(
             "kernels": assembled - started - model_seconds,
             "bootstrap": perf_counter() - assembled,
         },
+        verified_order=order,
     )
+
+
+def _parametric_draws(
+    model: SequenceModel,
+    verified: tuple[SequenceModel, VerifiedTables] | None,
+    size: int,
+    views: Sequence[View],
+    num_draws: int,
+    generator: torch.Generator,
+    options: Mapping[str, Any],
+) -> tuple[NullDraws, int | None]:
+    """The null draws of the parametric bootstrap, and the order of the tables that they were made with, if any.
+
+    :param verified: the model with verified tables, and these.
+    """
+    if verified is not None:
+        quick, tables = verified
+        state = generator.get_state()
+        try:
+            null = parametric_bootstrap(quick, size, views, num_draws, generator, tables=tables, **options)
+        except DisagreeingTablesError:
+            generator.set_state(state)  # the same data sets again, so that nothing of the tables is left in the result
+        else:
+            return null, tables.order
+    return parametric_bootstrap(model, size, views, num_draws, generator, **options), None
 
 
 def _wild_draws(

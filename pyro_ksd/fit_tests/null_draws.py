@@ -24,6 +24,7 @@ from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_drawn
 from pyro_ksd.models.session_state import session_kept
+from pyro_ksd.models.wrappers.verified_tables import VerifiedTables
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 from pyro_ksd.stein.assembly import assemble
@@ -196,6 +197,7 @@ def parametric_bootstrap(
     covariates: Covariates | None = None,
     max_bytes: int = PAIR_BYTES,
     checkpoint: Checkpoint | None = None,
+    tables: VerifiedTables | None = None,
     progress: bool = False,
 ) -> NullDraws:
     """Draws data sets of ``size`` sequences from the model and computes their statistics.
@@ -206,6 +208,8 @@ def parametric_bootstrap(
     :param covariates: those of the data, for which new sequences are drawn, ``size`` rows; ``None`` if there are none.
     :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
     :param checkpoint: where finished draws are kept, and taken from.
+    :param tables: those of the model, see :mod:`pyro_ksd.models.wrappers.verified_tables`; ``None`` if it has none.
+    :raises DisagreeingTablesError: if they disagree with the model.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
@@ -221,7 +225,7 @@ def parametric_bootstrap(
     def block(together: int) -> dict[str, Tensor]:
         replicates = drawn(together)
         parts = [
-            null_statistics(model.for_rows(rows.start), replicates[rows], size, views, max_bytes)
+            null_statistics(model.for_rows(rows.start), replicates[rows], size, views, max_bytes, tables=tables)
             for rows in _parts(replicates, size, views)
         ]
         return NullDraws.cat(parts).parts
@@ -230,7 +234,7 @@ def parametric_bootstrap(
         for begin in range(0, num_draws, sets_at_once(size)):
             together = min(sets_at_once(size), num_draws - begin)
             with counted_if_stopped(begin, num_draws, "null draws", checkpoint):
-                name = f"draws from {begin}"
+                name = f"draws from {begin}" if tables is None else f"draws by tables from {begin}"
                 draws.append(NullDraws(**resumable(checkpoint, name, generator, partial(block, together))))
             bar.update(together)
     return NullDraws.cat(draws)
@@ -375,9 +379,19 @@ def _check_draws(
 
 
 def null_statistics(
-    model: SequenceModel, replicates: Sequences, size: int, views: Sequence[View], max_bytes: int
+    model: SequenceModel,
+    replicates: Sequences,
+    size: int,
+    views: Sequence[View],
+    max_bytes: int,
+    *,
+    tables: VerifiedTables | None = None,
 ) -> NullDraws:
-    """The statistics of the data sets of ``size`` sequences each that follow each other in ``replicates``."""
+    """The statistics of the data sets of ``size`` sequences each that follow each other in ``replicates``.
+
+    :param tables: those of the model, if it has verified ones.
+    :raises DisagreeingTablesError: if they disagree with the model.
+    """
     check_drawn(model, replicates)
     together = [view for view in views if view.kernel.has_features]
     by_view = dict(zip(together, assemble(model, replicates, together).matrices, strict=True)) if together else {}
@@ -392,6 +406,8 @@ def null_statistics(
             own = assemble(model.for_rows(begin), part, apart, max_bytes).matrices
             each.append([u_statistic(matrix) for matrix in own])
         statistic |= {view: torch.stack(column) for view, column in zip(apart, zip(*each, strict=True), strict=True)}
+    if tables is not None:
+        tables.confirm()
     unnamed = torch.full((len(replicates) // size,), torch.nan, dtype=torch.double)
     extremes = [extreme.get(view) for view in views]
     return NullDraws(

@@ -32,6 +32,7 @@ from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_l
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics
 from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
 from pyro_ksd.models.impossible_sequences import check_possible
+from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.signs import Signs
@@ -57,6 +58,8 @@ class PosteriorPredictive:
     :ivar p_value_overall: that of the largest standardized statistic of all views.
     :ivar places: where the misfit of each view sits, a mean over posterior draws.
     :ivar seconds: the time that each stage took.
+    :ivar verified_order: the order of the tables that stood in for the models in the statistics of replicated data, see
+        :mod:`pyro_ksd.models.wrappers.verified_tables`; ``None`` if none did without the user's word.
     """
 
     views: tuple[View, ...]
@@ -67,6 +70,7 @@ class PosteriorPredictive:
     p_value_overall: float
     places: list[Localization]
     seconds: dict[str, float]
+    verified_order: int | None
 
 
 def posterior_predictive(
@@ -101,8 +105,28 @@ def posterior_predictive(
     seed = as_seed(seed)
     check_number("max_bytes", max_bytes, least=1)
     check_flag("progress", progress)
+    check_sample_size(len(sequences))
+    try:
+        return _predictive(models, sequences, views, checkpoint, seed, max_bytes, progress)
+    except DisagreeingTablesError:
+        # The same replicated data again, so that nothing of the tables is left in the result.
+        return _predictive(models.without_tables(), sequences, views, checkpoint, seed, max_bytes, progress)
+
+
+def _predictive(
+    models: PosteriorModels,
+    sequences: Sequences,
+    views: Sequence[View],
+    checkpoint: Checkpoint | None,
+    seed: int,
+    max_bytes: int,
+    progress: bool,
+) -> PosteriorPredictive:
+    """As :func:`posterior_predictive`.
+
+    :raises DisagreeingTablesError: if tables serve for replicated data and differ from the models somewhere.
+    """
     size = len(sequences)
-    check_sample_size(size)
     started = perf_counter()
     generator = seeded_generator(seed)
     localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
@@ -127,7 +151,8 @@ def posterior_predictive(
             begin = sum(map(len, realized))
             some = _Part(part, sequences, views, max_bytes)
             with counted_if_stopped(begin, len(models), "posterior draws", checkpoint):
-                name = f"posterior draws from {begin}"
+                by = "" if models.verified_order is None else "tables, "
+                name = f"{by}posterior draws from {begin}"
                 compared = resumable(checkpoint, name, generator, partial(some.compared, generator))
                 inside = sorted(localized & set(range(begin, begin + len(part))))
                 kept += [some.of_draw(index - begin) for index in inside]
@@ -155,6 +180,7 @@ def posterior_predictive(
         p_value_overall=float(predictive_p_value(*_largest(observed, null.statistic))),
         places=places,
         seconds={"posterior": finished - started, "localization": perf_counter() - finished},
+        verified_order=models.verified_order,
     )
 
 
@@ -182,7 +208,9 @@ class _Part:
         rates = [self.summed.rates[view.operator] for view in self.views]
         size = len(self.sequences)
         replicates = self.models.draw_like(self.sequences, generator)
-        null = null_statistics(self.models.stacked(size), replicates, size, self.views, self.max_bytes)
+        null = null_statistics(
+            self.models.stacked(size), replicates, size, self.views, self.max_bytes, tables=self.models.tables
+        )
         return {"realized": torch.stack(realized), "rates": torch.stack(rates), **null.parts}
 
     def of_draw(self, index: int) -> tuple[Visits, list[SteinState]]:

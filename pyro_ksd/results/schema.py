@@ -257,6 +257,19 @@ GROUPS: Mapping[str, Group] = {
             "ratio_error": Attribute(
                 "float", "how far log-ratios change with other integration points", least=0, required_in=()
             ),
+            "verified_order": Attribute(
+                "integer",
+                'with `order="auto"`, the order of the tables that gave the log-ratios of drawn data sets',
+                least=1,
+                required_in=(),
+            ),
+            "verified_share": Attribute(
+                "float",
+                "the share of these log-ratios that was compared with the model",
+                least=0,
+                most=1,
+                required_in=(),
+            ),
             "seconds_model": Attribute("float", "spent in the model", least=0, required_in=()),
             "seconds_kernels": Attribute("float", "spent on Stein features", least=0, required_in=()),
             "seconds_bootstrap": Attribute("float", "spent on null draws", least=0, required_in=()),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,15 @@ def first_order(sequences: Any = None, lengths: Any = None, num_sequences: int |
         with pyro.plate("steps", width - 1, dim=-1), poutine.mask(mask=inside[:, 1:]):
             pyro.sample("x", dist.Categorical(moves[sequences[:, :-1]]), obs=sequences[:, 1:])
     return None
+
+
+def steps(sequences: Tensor, lengths: Tensor, initial: Tensor, moves: Tensor) -> None:
+    """The same, step by step, within a plate."""
+    for t in range(sequences.shape[1]):
+        law = initial if t == 0 else moves[sequences[:, t - 1]]
+        with poutine.mask(mask=t < lengths):
+            pyro.sample(f"x_{t}", dist.Categorical(law), obs=sequences[:, t])
+            pyro.sample(f"stop_{t}", dist.Bernoulli(STOP), obs=(lengths == t + 1).double())
 
 
 def hidden(x: Any = None, num_sequences: int | None = None) -> Any:
@@ -221,11 +231,7 @@ def test_order_and_full_evaluation_agree() -> None:
         if num_sequences is not None:
             return drawn(MarkovSequence.from_transitions(initial, moves, stop=0.2), num_sequences)
         with pyro.plate("sequences", len(lengths)):
-            for t in range(sequences.shape[1]):
-                law = initial if t == 0 else moves[sequences[:, t - 1]]
-                with poutine.mask(mask=t < lengths):
-                    pyro.sample(f"x_{t}", dist.Categorical(law), obs=sequences[:, t])
-                    pyro.sample(f"stop_{t}", dist.Bernoulli(STOP), obs=(lengths == t + 1).double())
+            steps(sequences, lengths, initial, moves)
         return None
 
     full = ksd_check(with_stops, DATA, posterior=VALUES, progress=False)["ksd_ppc"].to_dataset()
@@ -233,6 +239,47 @@ def test_order_and_full_evaluation_agree() -> None:
     # The replicated data of the table are others; test_posterior_models compares their statistics.
     xr.testing.assert_allclose(full["realized"], table["realized"], rtol=1e-9)
     xr.testing.assert_allclose(full, check_of(VALUES)["ksd_ppc"].to_dataset(), rtol=1e-8, atol=1e-10)
+
+
+def test_tables_that_nobody_asked_for_change_nothing_but_the_time() -> None:
+    data = chain_data(40)  # enough edits for tables
+    found, expected = (
+        ksd_check(first_order, data, posterior=VALUES, order=order, seed=4, progress=False) for order in ("auto", None)
+    )
+    assert found["ksd"].attrs["verified_order"] == 1
+    assert "verified_order" not in expected["ksd"].attrs
+    ppc = found["ksd_ppc"].to_dataset()
+    xr.testing.assert_allclose(ppc, expected["ksd_ppc"].to_dataset(), rtol=1e-9, atol=1e-12)
+    assert ppc["realized"].equals(expected["ksd_ppc"]["realized"])
+    assert found["ksd"]["p_value"].equals(expected["ksd"]["p_value"])
+
+
+def test_a_long_range_term_of_replicated_data_leaves_nothing_of_the_tables(tmp_path: Path) -> None:
+    word = torch.tensor([1] * 7)  # neither in the data nor one edit away, but in replicated data
+
+    def with_word(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+        initial, moves = simplex("initial", SIZE), simplex("moves", SIZE, SIZE)
+        if num_sequences is not None:
+            return drawn(MarkovSequence.from_transitions(initial, moves, stop=0.2), num_sequences)
+        inside = torch.arange(sequences.shape[1]) < lengths[:, None]
+        padded = torch.nn.functional.pad(sequences.masked_fill(~inside, -1), (0, 7), value=-1)
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("word", 2.0 * (padded.unfold(1, 7, 1) == word).all(-1).any(-1).double())
+            steps(sequences, lengths, initial, moves)
+        return None
+
+    data = chain_data(60)
+    near = Sequences.cat([data, zs().edits(data).apply(data)]).padded(-1)
+    assert not (near.unfold(1, 7, 1) == word).all(-1).any()
+    often = {**VALUES, "moves": VALUES["moves"] * torch.tensor([0.2, 5.0, 0.2])}
+    often["moves"] = often["moves"] / often["moves"].sum(-1, keepdim=True)
+    options: dict[str, Any] = {"posterior": often, "seed": 4, "progress": False}
+    assert PosteriorModels(with_word, data, often, order="auto").verified_order == 1
+    expected = ksd_check(with_word, data, order=None, **options)
+    for _ in range(2):  # the second time from the checkpoint
+        found = ksd_check(with_word, data, checkpoint=tmp_path / "kept", **options)
+        assert "verified_order" not in found["ksd"].attrs
+        assert found["ksd_ppc"].to_dataset().equals(expected["ksd_ppc"].to_dataset())
 
 
 def test_joins_the_users_container() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws, without_sites
 from pyro_ksd.models.posterior.table_batch import TableBatch
+from pyro_ksd.models.posterior.verified_batch import VerifiedBatch
 from pyro_ksd.models.programs.call_conventions import convention_of, is_loop
 from pyro_ksd.models.programs.global_sites import check_supports, sites_of
 from pyro_ksd.models.programs.loop import LoopProgram, loop_sites
@@ -33,6 +34,7 @@ from pyro_ksd.models.programs.program_errors import called_with
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.models.wrappers.ended import EndedBatch, EndedModel
 from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate
+from pyro_ksd.models.wrappers.verified_tables import VerifiedTables, found_order
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
@@ -47,11 +49,14 @@ class PosteriorModels:
     :param posterior: the draws, in any form that
         :func:`~pyro_ksd.models.posterior.pyro_posteriors.posterior_draws` takes.
     :param num_draws: how many draws to take from a guide, and of others at most, at even distances.
-    :param order: see :func:`~pyro_ksd.models.as_model`.
+    :param order: see :func:`~pyro_ksd.models.as_model`; ``"auto"`` for tables that are used for replicated data alone,
+        see :mod:`pyro_ksd.models.wrappers.verified_tables`.
     :param ends: the codes of end symbols, see :class:`~pyro_ksd.models.EndedModel`.
     :param marginal: see :class:`~pyro_ksd.models.Marginal`. Draws of the latents that it integrates out are not used.
     :ivar alphabet_size: the number of symbols ``S``.
     :ivar num_chains: the number of chains that the draws come from.
+    :ivar verified_order: with ``order="auto"``, that of the tables, ``None`` if there are none.
+    :ivar tables: those of the ``batch``, after it was made.
     :ivar values: ``[D, ...]`` by name, the draws of all chains one after the other.
     """
 
@@ -62,7 +67,7 @@ class PosteriorModels:
         posterior: Any,
         *,
         num_draws: int = 200,
-        order: int | None = None,
+        order: int | Literal["auto"] | None = None,
         ends: Sequence[int] = (),
         marginal: Marginal | None = None,
     ) -> None:
@@ -102,8 +107,14 @@ class PosteriorModels:
                 "posterior: expected a program that can generate the replicated data, found one without the "
                 "parameter num_sequences; let it draw num_sequences sequences where it is given none"
             )
+        self._order: int | None = None
+        self.verified_order: int | None = None
+        self.tables: VerifiedTables | None = None
+        if order == "auto":
+            self.verified_order = found_order(self._plain(0), data)
         # One table shows whether the program is of that order; neither it nor its warning is needed for each draw.
-        self._order = order if order is not None and TabulatedModel(self._plain(0), order, data).is_local else None
+        elif order is not None and TabulatedModel(self._plain(0), order, data).is_local:
+            self._order = order
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -130,13 +141,27 @@ class PosteriorModels:
         if self._order is not None:
             check_order(self._order, self.alphabet_size, len(self))
             models = TableBatch(tabulate(models.log_joint, self.alphabet_size, self._order))
+        if self.verified_order is not None:
+            models = VerifiedBatch(models, self.alphabet_size, self.verified_order)
+            self.tables = models.tables
         return EndedBatch(models, self._ends) if self._ends else models
+
+    def without_tables(self) -> PosteriorModels:
+        """The same without tables that the user did not ask for."""
+        own = self._copied()
+        own.verified_order = None
+        return own
+
+    def _copied(self) -> PosteriorModels:
+        own = copy(self)
+        own.__dict__.pop("batch", None)
+        own.tables = None
+        return own
 
     def parts(self, size: int) -> Iterator[PosteriorModels]:
         """The draws in parts of at most ``size``."""
         for begin in range(0, len(self), size):
-            part = copy(self)
-            part.__dict__.pop("batch", None)
+            part = self._copied()
             part.values = {name: value[begin : begin + size] for name, value in self.values.items()}
             yield part
 

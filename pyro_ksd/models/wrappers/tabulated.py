@@ -60,7 +60,7 @@ class TabulatedModel(ModelWrapper):
         if data is not None:
             check_alphabet_size(self.model, data)
         table = tabulate(lambda words: self.model.log_joint(words)[None], self.alphabet_size, order)
-        self._table = table if data is None or self._agrees(table, data) else None
+        self._table = table if data is None or agrees(self.model, table, data) else None
         if self._table is None:
             warn_user(
                 f"the model is not of order {order}: its table disagrees with the log-joint of the data or of their "
@@ -89,15 +89,16 @@ class TabulatedModel(ModelWrapper):
     def has_quick_ratios(self) -> bool:
         return self.is_local or self.model.has_quick_ratios
 
-    def _agrees(self, table: FactorTable, data: Sequences) -> bool:
-        """Whether the table gives the log-joints of the sequences and of some of their edits."""
-        generator = torch.Generator().manual_seed(0)
-        few = data[torch.randperm(len(data), generator=generator)[:_EDITED]]
-        edits = zs().edits(few)
-        picked = torch.randint(len(edits), (_NEIGHBORS * len(few),), generator=generator).unique()
-        some = Sequences.cat([data, edits.select(picked).apply(few)])
-        expected = self.model.log_joint(some).double()
-        return torch.allclose(_log_joint(table, some), expected, rtol=_TOLERANCE, atol=_TOLERANCE)
+
+def agrees(model: SequenceModel, table: FactorTable, data: Sequences) -> bool:
+    """Whether a table gives the log-joints of the sequences and of some of their edits."""
+    generator = torch.Generator().manual_seed(0)
+    few = data[torch.randperm(len(data), generator=generator)[:_EDITED]]
+    edits = zs().edits(few)
+    picked = torch.randint(len(edits), (_NEIGHBORS * len(few),), generator=generator).unique()
+    some = Sequences.cat([data, edits.select(picked).apply(few)])
+    expected = model.log_joint(some).double()
+    return torch.allclose(_log_joint(table, some), expected, rtol=_TOLERANCE, atol=_TOLERANCE)
 
 
 def tabulate(log_joint: Callable[[Sequences], Tensor], alphabet_size: int, order: int) -> FactorTable:

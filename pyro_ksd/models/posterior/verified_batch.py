@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch of models whose tables serve for null draws, as long as they agree with the models."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from pyro_ksd.edits.splices import Edits
+from pyro_ksd.models.model_batch import ModelBatch
+from pyro_ksd.models.wrappers.tabulated import tabulate
+from pyro_ksd.models.wrappers.verified_tables import VerifiedTables
+from pyro_ksd.sequences.container import Sequences
+
+
+class VerifiedBatch(ModelBatch):
+    """Models that all are asked of the data, and their tables of data sets of their own.
+
+    What all models say of the same edits comes from the models, and is compared with the tables as a whole. What each
+    says of edits of its own comes from the tables, see
+    :class:`~pyro_ksd.models.wrappers.verified_tables.VerifiedTables`.
+
+    :param models: the models.
+    :param alphabet_size: the number of symbols.
+    :param order: of the tables.
+    :ivar tables: to be confirmed after use.
+    """
+
+    def __init__(self, models: ModelBatch, alphabet_size: int, order: int) -> None:
+        self._models = models
+        self.tables = VerifiedTables(tabulate(models.log_joint, alphabet_size, order), models.log_joint_each)
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    def log_joint_each(self, sequences: Sequences, which: Tensor) -> Tensor:
+        return self._models.log_joint_each(sequences, which)
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        return self._models.log_joint(sequences)
+
+    def log_ratio_each(self, sequences: Sequences, edits: Edits, which: Tensor) -> Tensor:
+        return self.tables.log_ratio(sequences, edits, which)
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        found = self._models.log_ratio(sequences, edits)
+        self.tables.check(sequences, edits, found, self._models.log_joint(sequences))
+        return found

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables in place of models for null draws: the same ratios, and what happens if a rare long-range term is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyro_programs as programs
+import pytest
+import torch
+from torch import Tensor
+
+from pyro_ksd import MarkovSequence, ksd_check
+from pyro_ksd.edits.neighborhoods import Substitutions, zs
+from pyro_ksd.models import SequenceModel, with_sampler
+from pyro_ksd.models.conversion import as_model
+from pyro_ksd.models.distributions.sampling import PAD
+from pyro_ksd.models.wrappers import verified_tables
+from pyro_ksd.models.wrappers.given_lengths import GivenLengths
+from pyro_ksd.models.wrappers.tabulated import tabulate
+from pyro_ksd.models.wrappers.verified_tables import (
+    DisagreeingTablesError,
+    VerifiedTables,
+    check_same,
+    found_order,
+    with_verified_tables,
+)
+from pyro_ksd.sequences.container import Sequences
+
+CHAIN = MarkovSequence.from_transitions(torch.ones(3) / 3, torch.tensor([[0.2, 0.4, 0.4]] * 3), stop=0.1)
+LATER = MarkovSequence.from_transitions(torch.ones(3) / 3, torch.tensor([[0.3, 0.4, 0.3]] * 3), stop=0.1)
+DATA = LATER.draw(40, torch.Generator().manual_seed(1))
+
+
+class Planted(SequenceModel):
+    """A chain of first order, but for sequences that contain a word: these are another factor as probable."""
+
+    alphabet_size = 3
+
+    def __init__(self, word: list[int], log_factor: float, drawn: MarkovSequence = CHAIN) -> None:
+        self.word = torch.tensor(word)
+        self.log_factor = log_factor
+        self.drawn = drawn
+        self.num_scored = 0
+
+    def contains(self, sequences: Sequences) -> Tensor:
+        tokens = torch.nn.functional.pad(sequences.padded(PAD), (0, len(self.word)), value=PAD)
+        return (tokens.unfold(1, len(self.word), 1) == self.word).all(-1).any(-1)
+
+    def log_joint(self, sequences: Sequences) -> Tensor:
+        self.num_scored += len(sequences)
+        return CHAIN.log_joint(sequences) + self.log_factor * self.contains(sequences)
+
+    @property
+    def can_draw(self) -> bool:
+        return True
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        return self.drawn.draw(num_sequences, generator)
+
+
+LOCAL = Planted([0], 0.0)
+
+
+def tables_of(model: Planted, order: int = 1) -> VerifiedTables:
+    table = tabulate(lambda words: model.log_joint(words)[None], 3, order)
+    return VerifiedTables(table, lambda sequences, _: model.log_joint(sequences))
+
+
+def zeros(sequences: Sequences) -> Tensor:
+    return torch.zeros_like(sequences.lengths)
+
+
+@pytest.mark.parametrize(
+    ("program", "order"),
+    [
+        (programs.chain_with_stop, 1),
+        (programs.second_order, 2),
+        (programs.hmm, None),
+        (programs.length_first, None),
+    ],
+)
+def test_the_order_of_a_program(program: Any, order: int | None) -> None:
+    data = CHAIN.draw(30, torch.Generator().manual_seed(0))
+    assert found_order(as_model(program, data), data) == order
+
+
+def test_only_tables_are_tried_that_are_worthwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = Sequences.of([[0, 1]], 3)  # 4 substitutions, 6 insertions and 2 deletions at most
+    assert found_order(LOCAL, few) is None
+    monkeypatch.setattr(verified_tables, "_WORTHWHILE", 1)
+    assert found_order(LOCAL, few) == 1
+
+
+def test_no_tables_for_what_needs_none_or_allows_none() -> None:
+    assert with_verified_tables(CHAIN, DATA) is None
+    covariates = DATA.with_covariates({"age": torch.rand(len(DATA))})
+    assert found_order(LOCAL, covariates) is None
+
+    class Refusing(Planted):
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            if sequences.lengths.min() < 2:
+                raise ValueError("too short")
+            return super().log_joint(sequences)
+
+    assert found_order(Refusing([0], 0.0), DATA) is None
+
+
+@pytest.mark.parametrize("edits", [zs(), Substitutions(), zs(locations=1)])
+def test_ratios_are_those_of_the_model(edits: Any) -> None:
+    for model in (LOCAL, GivenLengths(LOCAL), with_sampler(LOCAL, lambda size, generator: CHAIN.draw(size, generator))):
+        found = with_verified_tables(model, DATA)
+        assert found is not None
+        quick, tables = found
+        assert tables.order == 1
+        assert type(quick) is type(model) or model is LOCAL
+        around = edits.edits(DATA)
+        torch.testing.assert_close(quick.log_ratio(DATA, around), model.log_ratio(DATA, around))
+        tables.confirm()
+        drawn = [one.draw(5, torch.Generator().manual_seed(3)).to_lists() for one in (quick, model)]
+        assert drawn[0] == drawn[1]
+
+
+def test_comparisons_are_made_in_large_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Planted([0], 0.0)
+    tables, edits = tables_of(model), zs().edits(DATA)
+    model.num_scored = 0
+    tables.log_ratio(DATA, edits, zeros(DATA))
+    assert model.num_scored == 0
+    tables.confirm()
+    share = max(100, round(0.01 * len(edits)))
+    assert model.num_scored == len(DATA) + share
+    tables.confirm()  # nothing waits
+    assert model.num_scored == len(DATA) + share
+    monkeypatch.setattr(verified_tables, "SCORED_PAIRS", 10)
+    tables.log_ratio(DATA, edits, zeros(DATA))
+    assert model.num_scored == 2 * (len(DATA) + share)
+
+
+@pytest.mark.parametrize("log_factor", [-torch.inf, -0.01, 0.01])
+def test_a_long_range_term_in_a_sequence_is_noticed(log_factor: float) -> None:
+    planted, word = Planted([0, 1, 2, 0, 1], log_factor), Sequences.of([[0, 0, 1, 2, 0, 1, 1]], 3)
+    tables = tables_of(planted)
+    tables.log_ratio(word, zs().edits(word).select(torch.zeros(0, dtype=torch.long)), zeros(word))
+    with pytest.raises(DisagreeingTablesError):
+        tables.confirm()
+
+
+def test_a_long_range_term_in_an_edit_that_is_compared_is_noticed() -> None:
+    near = Sequences.of([[0, 1, 2, 0, 0]], 3)  # fewer edits than are compared at least
+    tables = tables_of(Planted([0, 1, 2, 0, 1], 0.5))
+    tables.log_ratio(near, zs().edits(near), zeros(near))
+    with pytest.raises(DisagreeingTablesError):
+        tables.confirm()
+    everything = tables_of(Planted([0, 1, 2, 0, 1], 0.5))
+    model, edits = Planted([0, 1, 2, 0, 1], 0.5), zs().edits(near)
+    with pytest.raises(DisagreeingTablesError):
+        everything.check(near, edits, model.log_ratio(near, edits)[None], model.log_joint(near)[None])
+    everything.check(near, edits, LOCAL.log_ratio(near, edits)[None], LOCAL.log_joint(near)[None])
+
+
+def test_nan_is_no_agreement() -> None:
+    one = torch.ones(1)
+    with pytest.raises(DisagreeingTablesError):
+        check_same(one * torch.nan, one, one)
+    with pytest.raises(DisagreeingTablesError):
+        check_same(one, one + 3e-6, one)
+    check_same(one, one + 1e-6, one)
+    check_same(one, one + 3e-6, 9 * one)
+
+
+def check_of(model: Planted, order: Any) -> Any:
+    return ksd_check(model, DATA, order=order, num_bootstrap=60, seed=5, progress=False)
+
+
+def assert_same_check(one: Any, other: Any, exactly: bool) -> None:
+    for group in ("ksd", "ksd_null"):
+        for name, values in one[group].data_vars.items():
+            if values.dtype.kind != "f":
+                continue
+            if exactly:
+                assert other[group][name].equals(values), name
+            else:
+                np.testing.assert_allclose(other[group][name].values, values.values, rtol=1e-9, atol=1e-12)
+
+
+def test_a_check_is_the_same_and_asks_the_model_for_less() -> None:
+    quick, slow = Planted([0], 0.0), Planted([0], 0.0)
+    found, expected = check_of(quick, "auto"), check_of(slow, None)
+    assert_same_check(expected, found, exactly=False)
+    assert found["ksd"]["p_value"].equals(expected["ksd"]["p_value"])
+    assert found["ksd"].attrs["verified_order"] == 1
+    assert found["ksd"].attrs["verified_share"] == 0.01
+    assert "verified_order" not in expected["ksd"].attrs
+    assert quick.num_scored < slow.num_scored / 8
+
+
+def test_a_long_range_term_of_drawn_data_is_noticed_and_nothing_of_the_tables_is_left() -> None:
+    word = [0, 0, 0, 0, 0, 0]  # in no sequence of the data, nor one edit away from any, but of drawn ones
+    zeros_first = MarkovSequence.from_transitions(torch.ones(3) / 3, torch.tensor([[0.6, 0.2, 0.2]] * 3), stop=0.1)
+    model = Planted(word, 3.0, zeros_first)
+    assert not model.contains(Sequences.cat([DATA, zs().edits(DATA).apply(DATA)])).any()
+    assert found_order(model, DATA) == 1
+    found, expected = check_of(model, "auto"), check_of(model, None)
+    assert "verified_order" not in found["ksd"].attrs
+    assert_same_check(expected, found, exactly=True)
+
+
+def test_the_statistics_of_the_data_are_those_of_the_model_whatever_tables_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if no comparison were ever made, with a term that edits of the data have."""
+    model = Planted([0, 0, 0], 2.0)
+    assert model.contains(zs().edits(DATA).apply(DATA)).any()
+    monkeypatch.setattr(verified_tables, "agrees", lambda *_: True)
+    monkeypatch.setattr(VerifiedTables, "confirm", lambda _: None)
+    found, expected = check_of(model, "auto"), check_of(model, None)
+    assert found["ksd"].attrs["verified_order"] == 1
+    assert not found["ksd_null"]["ksd"].equals(expected["ksd_null"]["ksd"])
+    assert found["ksd"]["statistic"].equals(expected["ksd"]["statistic"])
