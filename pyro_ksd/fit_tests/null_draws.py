@@ -225,7 +225,7 @@ def parametric_bootstrap(
     def block(together: int) -> dict[str, Tensor]:
         replicates = drawn(together)
         parts = [
-            null_statistics(model.for_rows(rows.start), replicates[rows], size, views, max_bytes, tables=tables)
+            null_statistics(model.for_rows(rows.start), replicates[rows], size, views, max_bytes, tables)
             for rows in _parts(replicates, size, views)
         ]
         return NullDraws.cat(parts).parts
@@ -384,7 +384,6 @@ def null_statistics(
     size: int,
     views: Sequence[View],
     max_bytes: int,
-    *,
     tables: VerifiedTables | None = None,
 ) -> NullDraws:
     """The statistics of the data sets of ``size`` sequences each that follow each other in ``replicates``.

@@ -209,7 +209,7 @@ class _Part:
         size = len(self.sequences)
         replicates = self.models.draw_like(self.sequences, generator)
         null = null_statistics(
-            self.models.stacked(size), replicates, size, self.views, self.max_bytes, tables=self.models.tables
+            self.models.stacked(size), replicates, size, self.views, self.max_bytes, self.models.tables
         )
         return {"realized": torch.stack(realized), "rates": torch.stack(rates), **null.parts}
 
