@@ -114,7 +114,8 @@ class VerifiedTables:
     def confirm(self) -> None:
         """Makes all comparisons that wait.
 
-        :raises DisagreeingTablesError: if the tables give another log-joint to a sequence, or another log-ratio to an edit.
+        :raises DisagreeingTablesError: if the tables give another log-joint to a sequence, or another log-ratio to an
+            edit.
         """
         waiting = self._waiting
         self._waiting = []
