@@ -19,9 +19,10 @@ import pyro_ksd
 
 ROOT = Path(pyro_ksd.__file__).parent
 TESTS = Path(__file__).parent
-BESIDE = ["examples", "demo"]
+BESIDE = ["examples", "demo", "__main__"]
 TABLES = ("check_table", "power_table", "detail_tables", "pages.feature_rows", "pages.report_file")
 STAGES = ["common", "sequences", "edits", "kernels", "models", "stein", "fit_tests", "results", "plots", "checks"]
+STAGES += ["command_line"]
 
 
 def tree() -> list[str]:
