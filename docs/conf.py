@@ -53,7 +53,7 @@ add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 # Names of other packages are left as they are: their inventories would have to be fetched.
-_OTHERS = "collections|matplotlib|numpy|os|pandas|pyro|torch|typing|xarray"
+_OTHERS = "collections|matplotlib|numpy|os|pandas|pathlib|pyro|torch|typing|xarray"
 _OWN = r"(pyro_ksd\..*\.)?(Checkpoint|FlatEdits|Matrix)"
 _TYPES = rf"Axes|Distribution|ModelBatch|Network|Numbers|Seed|Tensor|{_OWN}|(np|npt)\..*"
 nitpick_ignore_regex = [("py:.*", rf"({_OTHERS})\..*"), ("py:class", _TYPES)]

@@ -32,7 +32,7 @@ def fit_markov(data: Any, order: int, *, pseudocount: float = 0.0, backoff: bool
     context that the data never show, all symbols and the stop are equally probable.
 
     With ``backoff=True``, a context that was rarely seen takes its probabilities from shorter ones, by the
-    interpolation of Witten and Bell [1]_:
+    interpolation of Witten and Bell [#witten-bell]_:
 
     .. math:: \hat P(s \mid c) = \frac{N_{cs} + D_c \, \hat P(s \mid c')}{N_c + D_c}
 
@@ -48,7 +48,7 @@ def fit_markov(data: Any, order: int, *, pseudocount: float = 0.0, backoff: bool
     :param pseudocount: added to each count, so that what the data lack is not impossible.
     :param backoff: whether to interpolate with shorter contexts; not together with a pseudocount.
 
-    .. [1] I. H. Witten and T. C. Bell, The zero-frequency problem: estimating the probabilities of novel events in
+    .. [#witten-bell] I. H. Witten and T. C. Bell, The zero-frequency problem: estimating the probabilities of novel events in
        adaptive text compression, IEEE Transactions on Information Theory 37(4), 1991.
 
     >>> fit_markov(["aab", "ab"], order=1).probs  # a: once a, twice b; b: always stop; start: always a
