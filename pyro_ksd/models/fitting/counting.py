@@ -48,8 +48,8 @@ def fit_markov(data: Any, order: int, *, pseudocount: float = 0.0, backoff: bool
     :param pseudocount: added to each count, so that what the data lack is not impossible.
     :param backoff: whether to interpolate with shorter contexts; not together with a pseudocount.
 
-    .. [#witten-bell] I. H. Witten and T. C. Bell, The zero-frequency problem: estimating the probabilities of novel events in
-       adaptive text compression, IEEE Transactions on Information Theory 37(4), 1991.
+    .. [#witten-bell] I. H. Witten and T. C. Bell, The zero-frequency problem: estimating the probabilities of novel
+       events in adaptive text compression, IEEE Transactions on Information Theory 37(4), 1991.
 
     >>> fit_markov(["aab", "ab"], order=1).probs  # a: once a, twice b; b: always stop; start: always a
     tensor([[0.3333, 0.6667, 0.0000],

@@ -31,9 +31,9 @@ def fit_hidden_markov(
 ) -> HiddenMarkovSequence:
     """The hidden Markov model with stopping that makes the data most probable, among those that are found.
 
-    The algorithm of Baum and Welch [#baum-welch]_ climbs to a local maximum of the likelihood, in double precision. It starts at
-    ``num_restarts`` random points, takes 30 steps from each of them at once, and goes on from the best point, until a
-    step raises the mean log-likelihood of a sequence by less than 0.00001.
+    The algorithm of Baum and Welch [#baum-welch]_ climbs to a local maximum of the likelihood, in double precision. It
+    starts at ``num_restarts`` random points, takes 30 steps from each of them at once, and goes on from the best point,
+    until a step raises the mean log-likelihood of a sequence by less than 0.00001.
 
     :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes; none of
         them empty.
@@ -44,8 +44,9 @@ def fit_hidden_markov(
     :param num_steps: the most steps from the best point; a warning says if they were too few.
     :param seed: of the random points.
 
-    .. [#baum-welch] L. E. Baum, T. Petrie, G. Soules and N. Weiss, A maximization technique occurring in the statistical analysis
-       of probabilistic functions of Markov chains, The Annals of Mathematical Statistics 41(1), 1970.
+    .. [#baum-welch] L. E. Baum, T. Petrie, G. Soules and N. Weiss, A maximization technique occurring in the
+       statistical analysis of probabilistic functions of Markov chains, The Annals of Mathematical
+       Statistics 41(1), 1970.
 
     How many states? As many as a check on other data asks for:
 
