@@ -11,6 +11,7 @@ from torch.distributions import constraints
 
 from pyro_ksd.edits.splices import Edits, SpliceBlock, check_edits
 from pyro_ksd.models.distributions.base import SequenceDistribution
+from pyro_ksd.models.distributions.forward_pass import HiddenChains, log_probabilities
 from pyro_ksd.models.distributions.log_space import safe_log, subtract
 from pyro_ksd.models.distributions.parameter_checks import (
     Numbers,
@@ -123,9 +124,7 @@ class HiddenMarkovSequence(SequenceDistribution):
         return self._expanded(self._stop)
 
     def _log_prob(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        for message in self._forward(tokens, rows):  # noqa: B007
-            pass
-        return _final(message)
+        return log_probabilities(HiddenChains(self._first[:, :-1], self._moves, self._by_symbol), tokens, rows)
 
     @torch.no_grad()
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
