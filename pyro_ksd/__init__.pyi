@@ -15,6 +15,7 @@ from . import stein as stein
 from .checks import find_view as find_view
 from .checks import ksd_check as ksd_check
 from .checks import ksd_compare as ksd_compare
+from .checks import ksd_monitor as ksd_monitor
 from .checks import likelihood_ratio_check as likelihood_ratio_check
 from .checks import mmd_check as mmd_check
 from .checks import power as power
@@ -28,6 +29,7 @@ from .models import fit_hidden_markov as fit_hidden_markov
 from .models import fit_markov as fit_markov
 from .plots import plot_check as plot_check
 from .plots import plot_compare as plot_compare
+from .plots import plot_evidence as plot_evidence
 from .plots import plot_gram as plot_gram
 from .plots import plot_lengths as plot_lengths
 from .plots import plot_ngrams as plot_ngrams

@@ -2,6 +2,7 @@
 """Tests of fit: statistics, null draws, p-values, and where the misfit sits; functions of tensors."""
 
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
+from pyro_ksd.fit_tests.betting import Bets, log_mean_evidence
 from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.discrepancy_bounds import closeness
 from pyro_ksd.fit_tests.foreign_sequences import foreign_share, tolerance_p_value
@@ -17,9 +18,12 @@ from pyro_ksd.fit_tests.null_draws import (
 from pyro_ksd.fit_tests.predictive import posterior_predictive, predictive_p_value
 from pyro_ksd.fit_tests.relative import relative_fit
 from pyro_ksd.fit_tests.statistics import p_value, u_statistic, v_statistic, weighted_u_statistics
+from pyro_ksd.fit_tests.stream_evidence import StreamEvidence
 from pyro_ksd.fit_tests.tilting import tilts
 
 __all__ = [
+    "Bets",
+    "StreamEvidence",
     "closeness",
     "edit_shares",
     "extent",
@@ -27,6 +31,7 @@ __all__ = [
     "goodness_of_fit",
     "harmonic_p",
     "localize",
+    "log_mean_evidence",
     "mean_localization",
     "multinomial",
     "p_value",

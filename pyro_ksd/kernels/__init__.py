@@ -3,12 +3,14 @@
 
 from pyro_ksd.kernels.base import FeatureKernel, Kernel, PairwiseKernel
 from pyro_ksd.kernels.composition import CompositionKernel
+from pyro_ksd.kernels.conditional_surprise import ConditionalSurpriseKernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.cyclic_gaussian import CyclicGaussianKernel
 from pyro_ksd.kernels.dirac import DiracKernel
 from pyro_ksd.kernels.embedding import EmbeddingKernel
 from pyro_ksd.kernels.end import EndKernel
 from pyro_ksd.kernels.ends import EndsKernel
+from pyro_ksd.kernels.frequency import FrequencyKernel
 from pyro_ksd.kernels.gap_weighted import GapWeightedKernel
 from pyro_ksd.kernels.hamming import HammingKernel
 from pyro_ksd.kernels.imq_hamming import IMQHammingKernel
@@ -23,6 +25,7 @@ from pyro_ksd.kernels.surprise import SurpriseKernel
 
 __all__ = [
     "CompositionKernel",
+    "ConditionalSurpriseKernel",
     "ContiguousKernel",
     "CyclicGaussianKernel",
     "DiracKernel",
@@ -30,6 +33,7 @@ __all__ = [
     "EndKernel",
     "EndsKernel",
     "FeatureKernel",
+    "FrequencyKernel",
     "GapWeightedKernel",
     "HammingKernel",
     "IMQHammingKernel",

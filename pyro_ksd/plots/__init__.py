@@ -2,6 +2,7 @@
 """Pictures of a check; they need matplotlib, and neither torch nor Pyro."""
 
 from pyro_ksd.plots.comparison import plot_compare
+from pyro_ksd.plots.evidence import plot_evidence
 from pyro_ksd.plots.gram import plot_gram
 from pyro_ksd.plots.lengths import plot_lengths
 from pyro_ksd.plots.ngrams import plot_ngrams
@@ -14,6 +15,7 @@ from pyro_ksd.plots.views import plot_views
 __all__ = [
     "plot_check",
     "plot_compare",
+    "plot_evidence",
     "plot_gram",
     "plot_lengths",
     "plot_ngrams",

@@ -19,7 +19,7 @@ from typing import Literal
 SCHEMA_VERSION = 1
 """Kept in the attribute ``schema_version`` at the root of a result."""
 
-Result = Literal["check", "posterior predictive", "mmd", "likelihood ratio", "comparison"]
+Result = Literal["check", "posterior predictive", "mmd", "likelihood ratio", "comparison", "monitor"]
 Type = Literal["float", "integer", "boolean", "string"]
 
 SOURCES: Mapping[Result, str] = {
@@ -28,6 +28,7 @@ SOURCES: Mapping[Result, str] = {
     "mmd": "mmd_check(model, data)",
     "likelihood ratio": "likelihood_ratio_check(model, data)",
     "comparison": "ksd_compare(models, data)",
+    "monitor": "ksd_monitor(model, alphabet).result()",
 }
 """What gives a kind of result."""
 
@@ -493,6 +494,59 @@ GROUPS: Mapping[str, Group] = {
             "site": Variable(("model", "sequence"), "string", "the site that makes it impossible, or empty"),
         },
         _labels("model", "string", "the names of the models") | _ROWS,
+    ),
+    "ksd_monitor": Group(
+        "the evidence against a model that a stream of sequences has given",
+        {
+            "num_sequences": Variable(("look",), "integer", "how many sequences there had been", least=0),
+            "log_evidence": Variable(("look", "view"), "float", "the natural log of the evidence of each view"),
+            "log_evidence_overall": Variable(("look",), "float", "that of all views together"),
+            "p_value": Variable(
+                ("view",),
+                "float",
+                "of each view by itself, one over its largest evidence; not of changes",
+                least=0,
+                most=1,
+            ),
+        },
+        _labels("look", "integer", "the times at which the evidence was kept") | _VIEW,
+        {
+            "kind": Attribute("string", "the kind of the result", choices=("monitor",)),
+            "level": Attribute("float", "the largest probability of ever rejecting a true model", least=0, most=1),
+            "run_length": Attribute(
+                "integer",
+                "the smallest mean number of sequences until a false alarm, where changes are looked for",
+                least=1,
+                required_in=(),
+            ),
+            "first_clear": Attribute(
+                "integer", "after how many sequences the evidence was first large enough; -1 if never", least=-1
+            ),
+            "num_impossible": Attribute("integer", "to how many sequences the model gives probability 0", least=0),
+            "most_evidence": Attribute(
+                "float",
+                "the largest log of the evidence until now; infinite after an impossible sequence",
+                least=0,
+                most=math.inf,
+            ),
+            "seed": Attribute("integer", "of all random numbers", least=0),
+        },
+        required_in=("monitor",),
+    ),
+    "ksd_monitor_feature": Group(
+        "the features of each view of a monitor with the largest scores",
+        {
+            "view_name": Variable(("feature",), "string", "the view"),
+            "label": Variable(("feature",), "string", "the feature, in words"),
+            "z": Variable(
+                ("feature",),
+                "float",
+                "the sum of the feature over its spread; above 0 if it is too frequent, or too large, under the model",
+            ),
+            "num_compared": Variable(("feature",), "integer", "how many features the view has", least=1),
+        },
+        _labels("feature", "integer", "the features"),
+        required_in=("monitor",),
     ),
     "observed_data": Group(
         "all sequences, also those that are impossible",

@@ -47,7 +47,7 @@ def check_result(container: Any, name: str) -> None:
 
     >>> check_result(xr.DataTree.from_dict({"posterior": xr.Dataset()}), "draws.nc")
     Traceback (most recent call last):
-    ValueError: draws.nc: expected a result of pyro_ksd, with a group 'ksd' or 'ksd_compare', found ['posterior']; ...
+    ValueError: draws.nc: expected a result of pyro_ksd, with a group 'ksd', 'ksd_compare' or 'ksd_monitor', found ...
     """
     groups = groups_of(container, name)
     _check_version(container, name)
@@ -86,11 +86,13 @@ def results_in(container: Any, name: str) -> list[Result]:
             results.append("posterior predictive" if of_posterior else "check")
     if "ksd_compare" in groups:
         results.append("comparison")
+    if "ksd_monitor" in groups:
+        results.append("monitor")
     if not results:
         calls = ", ".join(dict.fromkeys(call.split("(")[0] for call in SOURCES.values()))
         _fail(
             name,
-            "a result of pyro_ksd, with a group 'ksd' or 'ksd_compare'",
+            "a result of pyro_ksd, with a group 'ksd', 'ksd_compare' or 'ksd_monitor'",
             f"{groups or 'no groups'}",
             f"choose a file in which the result of {calls} was saved",
         )
@@ -214,9 +216,10 @@ def _check_agreement(container: Any, name: str) -> None:
         own, first = (group_of(container, each)["view"].values.tolist() for each in (group, views[0]))
         if own != first:
             _fail(f"{name}, group {group!r}", f"the views of the group {views[0]!r}, {first}", f"{own}", _DAMAGED)
-    rows = group_of(container, "observed_data")["sequence"].values
-    for part in ("ksd", "ksd_impossible", "ksd_compare_impossible"):
-        if part not in groups or "sequence" not in (its := group_of(container, part)).variables:
+    users = [part for part in ("ksd", "ksd_impossible", "ksd_compare_impossible") if part in groups]
+    rows = group_of(container, "observed_data")["sequence"].values if users else np.empty(0)
+    for part in users:
+        if "sequence" not in (its := group_of(container, part)).variables:
             continue
         foreign = np.setdiff1d(its["sequence"].values, rows)
         if foreign.size:

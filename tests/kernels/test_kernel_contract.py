@@ -28,6 +28,7 @@ from pyro_ksd.kernels import (
     EndKernel,
     EndsKernel,
     FeatureKernel,
+    FrequencyKernel,
     GapWeightedKernel,
     HammingKernel,
     IMQHammingKernel,
@@ -46,7 +47,12 @@ from pyro_ksd.sequences.container import Sequences
 
 SIZE = 4
 WHICH = ["all edits", "substitutions"]
-UNCHANGED = ["contiguous", "skip", "embedding"]  # they may have few features, but do not tell their changes
+UNCHANGED = [
+    "contiguous",
+    "frequency",
+    "skip",
+    "embedding",
+]  # they may have few features, but do not tell their changes
 
 
 Diagonal = Callable[[Sequences], Tensor]
@@ -92,6 +98,14 @@ def pair_counts(*distances: int) -> Diagonal:
     return lambda x: torch.tensor([squares(own) for own in x.to_lists()], dtype=torch.double)
 
 
+def frequencies(width: int) -> Diagonal:
+    def squares(x: list[int]) -> float:
+        counts = Counter(tuple(x[i : i + width]) for i in range(len(x) - width + 1))
+        return sum((count / len(x)) ** 2 for count in counts.values())
+
+    return lambda x: torch.tensor([squares(own) for own in x.to_lists()], dtype=torch.double)
+
+
 def waves(lengths: Tensor) -> Tensor:
     return torch.stack([lengths.double().cos(), lengths.double().sin(), lengths.double()], 1)
 
@@ -125,6 +139,9 @@ KERNELS: dict[str, tuple[Kernel[Any], Diagonal]] = {
     "end": (EndKernel(), one),
     "end, 3": (EndKernel(3), one),
     "ends": (EndsKernel(), one),
+    "frequency, 1": (FrequencyKernel(1), frequencies(1)),
+    "frequency, 2": (FrequencyKernel(2), frequencies(2)),
+    "frequency, 3": (FrequencyKernel(3), frequencies(3)),
     "skip": (SkipKernel((2, 3)), pair_counts(2, 3)),
     "skip, 1": (SkipKernel((1,)), pair_counts(1)),
     "skip, 1 to 4": (SkipKernel((1, 2, 4)), pair_counts(1, 2, 4)),
