@@ -305,3 +305,37 @@ def misfit(check: xr.DataTree) -> xr.DataTree:
         contribution=contribution,
         statistic=share.sum(1),
     )
+
+
+def made_up_monitor(*, clear: bool = True, changes: bool = False) -> xr.DataTree:
+    """What a monitor of a stream has found: pairs that are too rare under the model."""
+    attributes: dict[str, Any] = {"run_length": 10_000} if changes else {}
+    monitor = xr.Dataset(
+        {
+            "num_sequences": ("look", [100, 250]),
+            "log_evidence": (("look", "view"), [[0.5, 0.1, 0.0], [9.0, -0.4, 0.2]]),
+            "log_evidence_overall": ("look", [0.2, 7.9 if clear else 2.0]),
+            "p_value": ("view", [1e-4, 0.9, 0.8]),
+        },
+        coords={"look": [0, 1], "view": np.array(["content-2", "surprise", "length"], dtype=object)},
+        attrs={
+            "kind": "monitor",
+            "seed": 0,
+            "level": 0.05,
+            **attributes,
+            "first_clear": 180 if clear else -1,
+            "num_impossible": 0,
+            "most_evidence": 7.9 if clear else 2.0,
+        },
+    )
+    features = xr.Dataset(
+        {
+            "view_name": ("feature", np.array(["content-2"] * 3 + ["surprise", "length"], dtype=object)),
+            "label": ("feature", np.array(["aa", "ab", "ba", "log-probability", "length 3"], dtype=object)),
+            "z": ("feature", [-6.0, 5.0, 0.3, 2.0, 7.0]),
+            "num_compared": ("feature", [4, 4, 4, 1, 92]),
+        },
+        coords={"feature": np.arange(5)},
+    )
+    groups = {"ksd_monitor": monitor, "ksd_monitor_feature": features}
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"schema_version": 1}), **groups})

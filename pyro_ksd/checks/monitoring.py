@@ -26,11 +26,12 @@ from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import checked_log_joint, find_impossible
 from pyro_ksd.models.length_distribution import why_given_lengths
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
-from pyro_ksd.results.monitor_groups import monitor_datatree, monitor_verdict
+from pyro_ksd.results.evidence_words import monitor_verdict
+from pyro_ksd.results.monitor_groups import monitor_datatree
 from pyro_ksd.sequences.alphabets import as_alphabet
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.bounded_views import BoundedView, bounded_views
 from pyro_ksd.stein.drawn_lengths import DrawnLengths
+from pyro_ksd.stein.stream_views import BoundedView, bounded_views
 from pyro_ksd.stein.views import View
 from pyro_ksd.stein.visits import Visits
 

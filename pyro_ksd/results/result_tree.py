@@ -11,6 +11,7 @@ import xarray as xr
 from pyro_ksd.results.check_table import summary
 from pyro_ksd.results.comparison_table import compare_table
 from pyro_ksd.results.containers import has_group
+from pyro_ksd.results.evidence_words import monitor_verdict
 from pyro_ksd.results.pages.notebook_card import card
 
 
@@ -52,6 +53,8 @@ class ResultTree(xr.DataTree):
             texts = [repr(table(self)) for group, table in tables.items() if has_group(self, group)]
         except (KeyError, ValueError):  # some groups were changed or taken away
             texts = []
+        if has_group(self, "ksd_monitor"):
+            texts.append(monitor_verdict(self))
         return "\n\n".join(texts) or super().__repr__()
 
     __str__ = __repr__

@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from pyro_ksd.results.containers import alphabet_of, dataset, has_group
+from pyro_ksd.results.evidence_words import monitor_verdict
 from pyro_ksd.results.findings import listed, unnamed, view_finding
 from pyro_ksd.results.p_values import draws_needed, p_text
 from pyro_ksd.results.view_choice import feature_kind, p_value_of_views, speaking_views, view_names, worst_first
@@ -30,7 +31,7 @@ def verdict(check: Any) -> str:
     several views of n-grams that reject, the worst one is reported: what is wrong with pairs makes single symbols and
     triples wrong, too, and also what stands at a distance.
 
-    :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
+    :param check: what :func:`pyro_ksd.ksd_check` or a monitor gave, or what was loaded from its file.
 
     >>> import torch
     >>> from pyro_ksd import ksd_check
@@ -40,6 +41,8 @@ def verdict(check: Any) -> str:
     the model does not fit (p = 0.002): '11' (weight × 4.1, 2.8 to 5.8) and '00' (weight × 3.1, 2.2 to 4.3) are too rare
     under the model; at least 1.67 % of the sequences do not come from the model (a lower bound)
     """
+    if has_group(check, "ksd_monitor") and not has_group(check, "ksd"):
+        return monitor_verdict(check)
     return verdict_parts(check).sentence
 
 

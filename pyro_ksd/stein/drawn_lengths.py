@@ -3,7 +3,7 @@ r"""The lengths of a stream, compared with those of sequences that the model dra
 
 Edits change a length by one symbol. They see how often sequences stop, step by step, and need long to see that all are
 somewhat too short. Where the model can be sampled, a few sequences are drawn for each one of the stream. With
-:math:`h(x)` the one-hot code of the length, as :func:`~pyro_ksd.stein.bounded_views.length_bins` gives it, the feature
+:math:`h(x)` the one-hot code of the length, as :func:`~pyro_ksd.stein.stream_views.length_bins` gives it, the feature
 
 .. math:: \psi(x) = \frac{1}{M} \sum_{m=1}^{M} h(x'_m) - h(x)
 
@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.stein.bounded_views import length_bins
+from pyro_ksd.stein.stream_views import length_bins
 
 _DRAWS = 4  # for each sequence of the stream
 _TOGETHER = 1024  # sequences of the stream for which is drawn at once

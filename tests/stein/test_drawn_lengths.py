@@ -6,8 +6,8 @@ from __future__ import annotations
 import torch
 
 from pyro_ksd.examples import random_walk
-from pyro_ksd.stein.bounded_views import length_bins
 from pyro_ksd.stein.drawn_lengths import DrawnLengths
+from pyro_ksd.stein.stream_views import length_bins
 
 
 def test_the_mean_under_the_model_is_zero() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from pyro_ksd.models import LinearChainMRF, MarkovSequence
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
-from pyro_ksd.stein.bounded_views import MOST_FEATURES, BoundedView, bounded_views, length_bins
+from pyro_ksd.stein.stream_views import MOST_FEATURES, BoundedView, bounded_views, length_bins
 
 
 def dense(one: BoundedView, model: MarkovSequence | LinearChainMRF, data: Sequences) -> Tensor:
