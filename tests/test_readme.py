@@ -45,7 +45,15 @@ def test_examples_print_what_is_shown() -> None:
         assert [line.split() for line in found.splitlines()] == [line.split() for line in shown.splitlines()]
 
 
-def test_links_lead_to_files() -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", README)
-    assert len(links) > 5
-    assert all((ROOT / link).exists() for link in links)
+def test_links_are_absolute_and_lead_to_files() -> None:
+    links = re.findall(r"\]\(([^)#]+)|<img src=\"([^\"]+)", README)
+    own = [link for link in (text or picture for text, picture in links) if "img.shields.io" not in link]
+    paths = [
+        re.sub(
+            r"^https://(github.com/pyro-ksd/pyro_ksd/blob|raw.githubusercontent.com/pyro-ksd/pyro_ksd)/main/", "", link
+        )
+        for link in own
+    ]
+    assert len(paths) > 5
+    assert all((ROOT / path).exists() for path in paths)
+    assert not set(own) & set(paths)
