@@ -70,4 +70,6 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
 def terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> pytest.CaptureFixture[str]:
     """What is printed where progress bars are shown."""
     monkeypatch.setattr("pyro_ksd.common.progress._is_seen", lambda: True)
+    monkeypatch.setattr("pyro_ksd.common.progress.DELAY", 0.0)
+    monkeypatch.setattr("pyro_ksd.common.progress.INTERVAL", 0.0)
     return capsys

@@ -24,6 +24,7 @@ from pyro_ksd.checks.views_argument import (
 )
 from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
+from pyro_ksd.common.progress import one_bar
 from pyro_ksd.common.random_numbers import Seed
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
@@ -128,7 +129,7 @@ def ksd_check(
         there after it was stopped, and gives the same result, bit for bit. Delete the file when you have the result.
     :param seed: of all random numbers; the same seed gives the same result. An integer, or a ``torch.Generator``, from
         which it is drawn.
-    :param progress: whether to show progress bars.
+    :param progress: whether to show a progress bar, after two seconds, on a terminal or in a notebook.
     :returns: the groups of :func:`~pyro_ksd.results.to_datatree`. Read them with :func:`~pyro_ksd.results.summary`, see
         them with :func:`~pyro_ksd.plots.plot_check`.
 
@@ -196,27 +197,29 @@ def ksd_check(
     if ready.ratio_error is not None:
         settings["ratio_error"] = ready.ratio_error
     if posterior is not None:
-        found = posterior_predictive(draws, possible, setup.views, checkpoint=kept, seed=seed, progress=progress)
+        with one_bar(show=progress):
+            found = posterior_predictive(draws, possible, setup.views, checkpoint=kept, seed=seed, progress=progress)
         warn_of_constant_features(found.views, torch.cat([found.realized, found.replicated.statistic]))
         settings |= _used_tables(found.verified_order)
         return predictive_datatree(found, sequences, sites, settings=settings)
-    result = goodness_of_fit(
-        ready,
-        possible,
-        setup.views,
-        bootstrap=bootstrap,
-        refit=None if refit is None else fit,
-        log_joint=impossible.log_joint[impossible.others],
-        num_bootstrap=num_bootstrap,
-        verified_tables=order == "auto",
-        checkpoint=kept,
-        seed=seed,
-        progress=progress,
-    )
-    settings |= _used_tables(result.verified_order)
-    warn_of_constant_features(result.views, torch.cat([result.statistic[None], result.null.statistic]))
-    started = perf_counter()
-    places = localize(result, attribution=attribution, progress=progress)
+    with one_bar(show=progress):
+        result = goodness_of_fit(
+            ready,
+            possible,
+            setup.views,
+            bootstrap=bootstrap,
+            refit=None if refit is None else fit,
+            log_joint=impossible.log_joint[impossible.others],
+            num_bootstrap=num_bootstrap,
+            verified_tables=order == "auto",
+            checkpoint=kept,
+            seed=seed,
+            progress=progress,
+        )
+        settings |= _used_tables(result.verified_order)
+        warn_of_constant_features(result.views, torch.cat([result.statistic[None], result.null.statistic]))
+        started = perf_counter()
+        places = localize(result, attribution=attribution, progress=progress)
     size = extent(
         result,
         places,

@@ -17,6 +17,7 @@ from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, kinds_of_edits, warn_of_constant_features
 from pyro_ksd.common.option_checks import check_flag, check_level, check_mapping
+from pyro_ksd.common.progress import one_bar
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, check_comparable, relative_fit
@@ -92,7 +93,7 @@ def ksd_compare(
     :param end: as for :func:`~pyro_ksd.ksd_check`, for all models.
     :param marginal: as for :func:`~pyro_ksd.ksd_check`, for each program that needs it, by its name.
     :param level: the p-value up to which a model is called worse.
-    :param progress: whether to show progress bars.
+    :param progress: whether to show a progress bar, after two seconds, on a terminal or in a notebook.
     :returns: ``ksd_compare`` and ``observed_data``, and ``ksd_compare_impossible`` if some model calls some sequences
         impossible. ``ksd_compare`` has ``statistic``, ``standard_error`` and ``rank`` ``(model, view)``;
         ``difference``, the statistic of ``model`` minus that of ``model_bis``, ``difference_error``, ``z`` and the
@@ -168,11 +169,12 @@ def ksd_compare(
     possible, group = _set_apart(ready, sequences, impossible)
     check_comparable(len(possible))
     sums = []
-    for name, model in ready.items():
-        with _named(name):
-            found = assemble(model, possible, chosen, progress=progress)
-            sums.append(RowSums.of(found.matrices))
-        _warn_if_it_hardly_jumps(name, chosen, found, len(possible))
+    with one_bar(show=progress):
+        for name, model in ready.items():
+            with _named(name):
+                found = assemble(model, possible, chosen, progress=progress)
+                sums.append(RowSums.of(found.matrices))
+            _warn_if_it_hardly_jumps(name, chosen, found, len(possible))
     attributes = {
         "kind": "relative",
         "level": level,

@@ -4,16 +4,73 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import TracebackType
 from typing import Any
 
-from tqdm.auto import tqdm as ProgressBar  # noqa: N812, it is a class
+from tqdm.auto import tqdm
+
+DELAY = 2.0
+"""After how many seconds a bar appears."""
+
+INTERVAL = 0.1
+"""How many seconds pass at least before a bar moves."""
+
+_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
+_SOON = 1e-6  # a delay of zero would show the bar at once
+
+
+class ProgressBar:
+    """What was done of a number of things: a bar of its own, or a stage of the bar of a whole call.
+
+    :param bar: counts percent.
+    :param items: to go through while the bar moves; left out if ``update`` moves it.
+    :param total: how many things there are.
+    :param unit: what they are called.
+    :param closes: whether the bar ends with these things.
+    :ivar done: how many are done.
+    """
+
+    def __init__(self, bar: tqdm, items: Collection[Any] | None, total: int, unit: str, *, closes: bool) -> None:
+        self._bar = bar
+        self._items = items
+        self._total = total
+        self._unit = unit
+        self._closes = closes
+        self.done = 0
+
+    def update(self, count: int = 1) -> None:
+        """Says that some more are done."""
+        self.done += count
+        if not self._bar.disable:
+            self._bar.set_postfix_str(f"{self.done:,}/{self._total:,} {self._unit}", refresh=False)
+            self._bar.update(100 * self.done / max(self._total, 1) - self._bar.n)
+
+    def __iter__(self) -> Iterator[Any]:
+        with self:
+            for item in self._items or ():
+                yield item
+                self.update()
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._closes:
+            self._bar.close()
 
 
 def progress_bar(
-    items: Iterable[Any] | None = None, *, show: bool, desc: str, unit: str, total: int | None = None
+    items: Collection[Any] | None = None, *, show: bool, desc: str, unit: str, total: int | None = None
 ) -> ProgressBar:
     """A bar on standard error, which stays silent if that is neither a terminal nor the output of a notebook.
+
+    It appears after two seconds. Within :func:`one_bar` it is a stage of that bar.
 
     :param items: to go through while the bar moves; left out if ``update`` moves it.
     :param show: what the user passed as ``progress=``.
@@ -24,7 +81,36 @@ def progress_bar(
     >>> [item for item in progress_bar("abc", show=True, desc="letters", unit="letter")]
     ['a', 'b', 'c']
     """
-    return ProgressBar(items, total=total, desc=desc, unit=unit, disable=not (show and _is_seen()))
+    count = len(items or ()) if total is None else total
+    shared = _SHARED.get()
+    if shared is None or not show:
+        return ProgressBar(_bar(show, desc), items, count, unit, closes=True)
+    bar, began = shared
+    now = time.time()
+    bar.n = bar.last_print_n = 0
+    bar.start_t = bar.last_print_t = now
+    bar.delay = max(_SOON, DELAY - (now - began))
+    bar.set_description_str(desc, refresh=False)
+    bar.set_postfix_str("", refresh=False)
+    return ProgressBar(bar, items, count, unit, closes=False)
+
+
+@contextmanager
+def one_bar(*, show: bool) -> Iterator[None]:
+    """Makes all bars within the stages of a single one, which appears after two seconds and goes at the end.
+
+    :param show: what the user passed as ``progress=``.
+
+    >>> with one_bar(show=True):
+    ...     first = list(progress_bar("ab", show=True, desc="first stage", unit="letter"))
+    """
+    bar = _bar(show, "")
+    token = _SHARED.set((bar, time.time()))
+    try:
+        with bar:
+            yield
+    finally:
+        _SHARED.reset(token)
 
 
 def announce(message: str) -> None:
@@ -34,6 +120,23 @@ def announce(message: str) -> None:
     """
     if _is_seen():
         print(message, file=sys.stderr)
+
+
+_SHARED: ContextVar[tuple[tqdm, float] | None] = ContextVar("_SHARED", default=None)
+"""The bar of a whole call, and when it began."""
+
+
+def _bar(show: bool, desc: str) -> tqdm:
+    return tqdm(
+        total=100,
+        desc=desc,
+        delay=DELAY,
+        mininterval=INTERVAL,
+        leave=False,
+        smoothing=0,
+        bar_format=_FORMAT,
+        disable=not (show and _is_seen()),
+    )
 
 
 def _is_seen() -> bool:

@@ -77,8 +77,8 @@ def sum_views(
     size = len(visits.sequences)
     edits = {around: int(edit_bounds(around, visits.sequences).sum()) for around in visits.neighborhoods}
     largest_first = sorted(edits, key=lambda around: -edits[around])
-    with progress_bar(total=len(edits) * size, desc="Stein features", unit="step", show=progress) as bar:
-        bar.set_postfix_str(f"up to {sum(edits.values()):,} edits")
+    unit = f"steps, up to {sum(edits.values()):,} edits"
+    with progress_bar(total=len(edits) * size, desc="Stein features", unit=unit, show=progress) as bar:
         for number, around in enumerate(largest_first):
             running = _RunningSums(visits.views_of(around), signs, as_fits=number == 0)
             kept = _KeptSums(checkpoint, f"sums {number}", running)

@@ -160,7 +160,7 @@ def zanella_sample(
             ahead = grid >= clock[active, None]
             recorded[active] = torch.where(ahead, log_joint[active, None], recorded[active])
             lengths[active] = torch.where(ahead, states.lengths[active, None], lengths[active])
-            bar.update(int(100 * clock.clamp(max=time).mean() / time) - bar.n)
+            bar.update(int(100 * clock.clamp(max=time).mean() / time) - bar.done)
     return ZanellaSamples(states, time, jumps, recorded, lengths)
 
 

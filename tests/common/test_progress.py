@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress bars show nothing unless the output is a terminal or a notebook."""
+"""Progress bars show nothing unless the output is a terminal or a notebook, and it takes long."""
 
 from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 import termios
@@ -12,23 +13,34 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.common.progress import one_bar, progress_bar
 
 PROGRAM = """
-from pyro_ksd.common.progress import progress_bar
-for _ in progress_bar(range(3), show={show}, desc="counting", unit="step"):
-    pass
-with progress_bar(show={show}, desc="by hand", unit="step", total=5) as bar:
-    bar.update(5)
+import time
+from pyro_ksd.common import progress
+progress.DELAY = {delay}
+def work():
+    for _ in progress.progress_bar(range(3), show={show}, desc="counting", unit="step"):
+        time.sleep(0.15)
+    with progress.progress_bar(show={show}, desc="by hand", unit="thing", total=4000) as bar:
+        for _ in range(4):
+            bar.update(1000)
+            time.sleep(0.15)
+{calls}
+"""
+EACH = "work()"
+TOGETHER = """
+with progress.one_bar(show=True):
+    work()
 """
 
 
-def shown(*, show: bool, on_terminal: bool) -> str:
+def shown(*, show: bool = True, on_terminal: bool = True, delay: float = 0.0, calls: str = EACH) -> str:
     """What another Python writes to standard error."""
     reading, writing = pty.openpty() if on_terminal else os.pipe()
     if on_terminal:
         termios.tcsetwinsize(writing, (24, 80))
-    command = [sys.executable, "-c", PROGRAM.format(show=show)]
+    command = [sys.executable, "-c", PROGRAM.format(show=show, delay=delay, calls=calls)]
     with os.fdopen(reading, "rb", 0) as stream:
         subprocess.run(command, stderr=writing, check=True)
         os.write(writing, b"|end|")
@@ -39,17 +51,32 @@ def shown(*, show: bool, on_terminal: bool) -> str:
     return text.decode().removesuffix("|end|")
 
 
-def test_a_terminal_shows_it() -> None:
-    text = shown(show=True, on_terminal=True)
-    assert "counting: 100%" in text
-    assert "3/3" in text
-    assert "by hand: 100%" in text
-    assert "5/5" in text
+@pytest.mark.parametrize("calls", [EACH, TOGETHER], ids=["two bars", "one bar"])
+def test_a_terminal_shows_each_stage(calls: str) -> None:
+    text = shown(calls=calls)
+    for line in ("counting: +67%", "2/3 step", "by hand: +50%", "2,000/4,000 thing"):
+        assert re.search(line, text)
+    assert text.index("counting") < text.index("by hand")
+    assert "\n" not in text  # there is never more than one line, and it goes at the end
+    assert text.split("\r")[-2].strip() == ""
 
 
-@pytest.mark.parametrize(("show", "on_terminal"), [(True, False), (False, True)], ids=["a pipe", "switched off"])
-def test_elsewhere_it_is_silent(show: bool, on_terminal: bool) -> None:
-    assert shown(show=show, on_terminal=on_terminal) == ""
+def test_a_bar_appears_after_a_while() -> None:
+    assert shown(delay=60) == ""
+    assert shown(delay=60, calls=TOGETHER) == ""
+
+
+def test_the_delay_is_that_of_the_whole_call() -> None:
+    text = shown(delay=0.7, calls=TOGETHER)
+    assert "counting" not in text
+    assert "by hand" in text
+    assert shown(delay=0.7) == ""
+
+
+@pytest.mark.parametrize("options", [{"on_terminal": False}, {"show": False}], ids=["a pipe", "switched off"])
+@pytest.mark.parametrize("calls", [EACH, TOGETHER.replace("True", "{show}")], ids=["two bars", "one bar"])
+def test_elsewhere_it_is_silent(options: dict[str, bool], calls: str) -> None:
+    assert shown(**options, calls=calls.format(show=options.get("show", True))) == ""
 
 
 def notebook(*applications: str) -> SimpleNamespace:
@@ -69,11 +96,27 @@ def notebook(*applications: str) -> SimpleNamespace:
 def test_notebooks_show_it(
     module: SimpleNamespace, visible: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("pyro_ksd.common.progress.DELAY", 0.0)
     monkeypatch.setitem(sys.modules, "IPython", module)
     assert list(progress_bar("ab", show=True, desc="letters", unit="letter")) == ["a", "b"]
-    assert ("letters: 100%" in capsys.readouterr().err) == visible
+    assert ("letters: " in capsys.readouterr().err) == visible
 
 
 def test_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     assert list(progress_bar("ab", show=True, desc="letters", unit="letter")) == ["a", "b"]
+
+
+def test_an_error_ends_the_bar(terminal: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ZeroDivisionError), one_bar(show=True):
+        1 / 0  # noqa: B018
+    terminal.readouterr()
+    assert list(progress_bar("ab", show=True, desc="letters", unit="letter")) == ["a", "b"]
+    assert "letters: " in terminal.readouterr().err
+
+
+def test_nothing_to_do(terminal: pytest.CaptureFixture[str]) -> None:
+    assert list(progress_bar([], show=True, desc="nothing", unit="thing")) == []
+    with progress_bar(show=True, desc="nothing", unit="thing", total=0) as bar:
+        bar.update(0)
+    assert "nothing" in terminal.readouterr().err
