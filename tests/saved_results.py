@@ -48,7 +48,9 @@ def results() -> dict[Result, xr.DataTree]:
         warnings.filterwarnings("ignore", ".*probability zero", UserWarning)
         return {
             "check": ksd_check(walk, with_empty, tolerance=0.05, gram=True, views=["content-2", "length"], **few),
-            "posterior predictive": ksd_check(program, drawn, posterior=draws, views=views, progress=False),
+            "posterior predictive": ksd_check(
+                program, drawn, posterior=draws, views=views, replicates=True, progress=False
+            ),
             "mmd": mmd_check(walk, drawn, **few),
             "likelihood ratio": likelihood_ratio_check(walk, drawn, **few),
             "comparison": ksd_compare({"moves": walk, "rests": resting}, with_empty, views=views, progress=False),

@@ -159,15 +159,22 @@ def made_up_check(
         },
         coords={"edit": np.arange(count)},
     )
-    observed = xr.Dataset(
+    data = xr.Dataset(
         {
             "token": (("sequence", "position"), tokens, {"alphabet": json.dumps(symbols)}),
             "length": ("sequence", lengths),
         },
         coords={"sequence": np.arange(total), "position": np.arange(longest)},
     )
-    groups = {"ksd": ksd, "ksd_null": null, "ksd_ngram": ngram, "ksd_edit": edit, "observed_data": observed}
-    shown = observed.isel(sequence=slice(0, min(total, 20)))
+    groups = {"ksd": ksd, "ksd_null": null, "ksd_ngram": ngram, "ksd_edit": edit, "ksd_data": data}
+    numbers = _numbers(tokens[kept], symbols)
+    coords = {"sequence": kept, "symbol": np.array(symbols, dtype=object)}
+    groups["observed_data"] = xr.Dataset(
+        {name: (("sequence", "symbol")[: own.ndim], own) for name, own in numbers.items()}, coords
+    )
+    chosen = random.integers(0, len(kept), (1, 60, num_sequences))
+    groups["posterior_predictive"] = _replicated(numbers, chosen, symbols, kept, "given")
+    shown = data.isel(sequence=slice(0, min(total, 20)))
     groups["ksd_draws"] = shown.assign_coords(sequence=np.arange(shown.sizes["sequence"]))
     if "length" in views:
         shares = np.bincount(lengths[kept]) / len(kept)
@@ -191,6 +198,60 @@ def made_up_check(
             coords={"sequence": np.arange(impossible)},
         )
     return xr.DataTree.from_dict(groups)
+
+
+def made_up_posterior_check(*, better: float = 0.0, seed: int = 0) -> xr.DataTree:
+    """A posterior predictive check with two chains of 100 draws.
+
+    :param better: by how much the log-likelihood of each sequence is larger.
+    """
+    chains, draws, size = 2, 100, 30
+    random = np.random.default_rng(seed)
+    check = made_up_check(num_sequences=size, gram=False)
+    groups = {name: check[name].to_dataset() for name in check.children if name not in ("ksd_draws", "ksd_length")}
+    views = groups["ksd"]["view"]
+    labels = {"chain": np.arange(chains), "draw": np.arange(draws)}
+    difference = random.normal(1, size=(chains, draws, len(views)))
+    statistics = {"realized": difference, "replicated": 0 * difference, "difference": difference}
+    groups["ksd_ppc"] = xr.Dataset(
+        {name: (("chain", "draw", "view"), values) for name, values in statistics.items()},
+        coords={**labels, "view": views},
+    )
+    rate = random.gamma(9, 0.3, (chains, draws))
+    groups["posterior"] = xr.Dataset({"rate": (("chain", "draw"), rate)}, labels)
+    worth = better - random.gamma(4, 1, size) - 0.01 * (rate[..., None] - 3) ** 2
+    groups["log_likelihood"] = xr.Dataset(
+        {"token": (("chain", "draw", "sequence"), worth)}, {**labels, "sequence": np.arange(size)}
+    )
+    numbers = {name: own.values for name, own in groups["observed_data"].data_vars.items()}
+    chosen = random.integers(0, size, (chains, draws, size))
+    groups["posterior_predictive"] = _replicated(numbers, chosen, list("abcd"), np.arange(size), "posterior")
+    for name in ("ksd", "ksd_null", "ksd_ppc"):
+        groups[name].attrs["kind"] = "posterior predictive"
+    return xr.DataTree.from_dict(groups)
+
+
+def _numbers(tokens: Any, symbols: list[str]) -> dict[str, Any]:
+    """What a check keeps of sequences beside the sequences, by loops."""
+    rows = [[code for code in row if code >= 0] for row in tokens.tolist()]
+    counts = [[row.count(code) for code in range(len(symbols))] for row in rows]
+    found = {"length": [len(row) for row in rows], "distinct_symbols": [len(set(row)) for row in rows]}
+    return {name: np.array(own, dtype=np.int16) for name, own in {**found, "symbol_count": counts}.items()}
+
+
+def _replicated(numbers: dict[str, Any], chosen: Any, symbols: list[str], kept: Any, parameters: str) -> xr.Dataset:
+    """Replicated data that are sequences of the data, drawn at random.
+
+    :param chosen: their rows, ``[chains, draws, N]``.
+    """
+    chains, draws, _ = chosen.shape
+    coords = {"chain": np.arange(chains), "draw": np.arange(draws), "sequence": kept}
+    dims = ("chain", "draw", "sequence", "symbol")
+    return xr.Dataset(
+        {name: (dims[: own.ndim + 2], own[chosen]) for name, own in numbers.items()},
+        {**coords, "symbol": np.array(symbols, dtype=object)},
+        {"parameters": parameters, "sample_dims": ["chain", "draw"]},
+    )
 
 
 def check_with(
@@ -338,4 +399,4 @@ def made_up_monitor(*, clear: bool = True, changes: bool = False) -> xr.DataTree
         coords={"feature": np.arange(5)},
     )
     groups = {"ksd_monitor": monitor, "ksd_monitor_feature": features}
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"schema_version": 1}), **groups})
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"schema_version": 2}), **groups})

@@ -40,7 +40,7 @@ def made_up_comparison(
         {
             "statistic": (one, values),
             "standard_error": (one, np.full_like(values, error)),
-            "rank": (one, 1 + (z > 0).sum(1)),
+            "rank": (one, (z > 0).sum(1)),
             "difference": (pair, difference),
             "difference_error": (pair, np.where(varies, error, 0.0)),
             "z": (pair, z),
@@ -48,9 +48,15 @@ def made_up_comparison(
             "meaning": ("view", np.array([*MEANINGS.values(), "all of the above together"], dtype=object)),
         },
         coords={"model": names, "model_bis": names, "view": np.array(views, dtype=object)},
-        attrs={"kind": "relative", "level": level, "num_sequences": 30, "edits": "substitution"},
+        attrs={
+            "kind": "relative",
+            "level": level,
+            "num_sequences": 30,
+            "edits": "substitution",
+            "without_lengths": "[]",
+        },
     )
-    groups = {"ksd_compare": compared, "observed_data": check["observed_data"].to_dataset()}
+    groups = {"ksd_compare": compared, "ksd_data": check["ksd_data"].to_dataset()}
     if impossible:
         cannot = np.zeros((len(names), impossible), dtype=bool)
         cannot[0] = True

@@ -9,13 +9,14 @@ from time import perf_counter
 from typing import Any, Literal
 
 import torch
-import xarray as xr
 from torch import Tensor
 
 from pyro_ksd.checks.check_setup import set_up_check
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends
 from pyro_ksd.checks.fit_options import check_options
+from pyro_ksd.checks.posterior_argument import draws_of, posterior_group
+from pyro_ksd.checks.replication import replicated_data
 from pyro_ksd.checks.views_argument import (
     is_read_off_data,
     keep_lengths,
@@ -41,7 +42,6 @@ from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.models.wrappers.verified_tables import SHARE
-from pyro_ksd.results.containers import dataset
 from pyro_ksd.results.groups import predictive_datatree, to_datatree
 from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
@@ -69,6 +69,7 @@ def ksd_check(
     tolerance: float | None = None,
     attribution: bool = False,
     gram: bool = False,
+    replicates: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     seed: Seed = 0,
     progress: bool = True,
@@ -125,6 +126,8 @@ def ksd_check(
         sequences of each view with the largest shares.
     :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
         ``8 n²`` bytes a view.
+    :param replicates: whether to keep the symbols of replicated data, ``token`` in the group ``posterior_predictive``;
+        their lengths and symbol counts are kept in any case.
     :param checkpoint: a file in which finished null draws are kept, safely against crashes. The same call goes on from
         there after it was stopped, and gives the same result, bit for bit. Delete the file when you have the result.
     :param seed: of all random numbers; the same seed gives the same result. An integer, or a ``torch.Generator``, from
@@ -147,6 +150,7 @@ def ksd_check(
     num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
     check_flag("attribution", attribution)
     check_flag("gram", gram)
+    check_flag("replicates", replicates)
     stated = _stated_order(order)
     if tolerance is not None:
         check_share("tolerance", tolerance)
@@ -168,7 +172,7 @@ def ksd_check(
             tolerance=tolerance,
         )
         options: dict[str, Any] = {"num_draws": num_bootstrap, "order": order, "ends": ends, "marginal": marginal}
-        draws = PosteriorModels(model, sequences, _draws_of(posterior), **options)
+        draws = PosteriorModels(model, sequences, draws_of(posterior), **options)
         ready: SequenceModel = draws[0]
     elif refit is not None:
         if parameters is not None:
@@ -198,10 +202,13 @@ def ksd_check(
         settings["ratio_error"] = ready.ratio_error
     if posterior is not None:
         with one_bar(show=progress):
-            found = posterior_predictive(draws, possible, setup.views, checkpoint=kept, seed=seed, progress=progress)
+            found = posterior_predictive(
+                draws, possible, setup.views, tokens=replicates, checkpoint=kept, seed=seed, progress=progress
+            )
         warn_of_constant_features(found.views, torch.cat([found.realized, found.replicated.statistic]))
         settings |= _used_tables(found.verified_order)
-        return predictive_datatree(found, sequences, sites, settings=settings)
+        own = posterior_group(posterior, draws)
+        return predictive_datatree(found, sequences, sites, settings=settings, posterior=own)
     with one_bar(show=progress):
         result = goodness_of_fit(
             ready,
@@ -231,7 +238,10 @@ def ksd_check(
         seed=seed,
     )
     settings["seconds_localization"] = perf_counter() - started
-    return to_datatree(result, places, sequences, sites, size, settings=settings, gram=gram)
+    replicated = None
+    if setup.drawn is not None:
+        replicated = replicated_data(ready, possible, seed, many=result.kind != "wild", tokens=replicates)
+    return to_datatree(result, places, sequences, sites, size, settings=settings, gram=gram, replicates=replicated)
 
 
 def _stated_order(order: object) -> int | None:
@@ -272,14 +282,6 @@ def _refitted(
         return as_model(found, sequences, **options)
 
     return fit
-
-
-def _draws_of(posterior: Any) -> Any:
-    """Draws by name from the ``posterior`` group of an ArviZ container; anything else as it is."""
-    if not (isinstance(posterior, xr.DataTree) or hasattr(posterior, "groups")):
-        return posterior
-    group = dataset(posterior, "posterior").transpose("chain", "draw", ...)
-    return {str(name): torch.as_tensor(values.values) for name, values in group.data_vars.items()}
 
 
 def _report_impossible(impossible: ImpossibleSequences, num_sequences: int) -> None:

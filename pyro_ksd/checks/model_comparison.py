@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,8 +30,10 @@ from pyro_ksd.models.impossible_sequences import ImpossibleSequences, checked_lo
 from pyro_ksd.models.length_distribution import why_given_lengths
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
-from pyro_ksd.results.groups import as_numpy, as_strings, observed_data, stamped
+from pyro_ksd.results.arrays import as_numpy, as_strings
+from pyro_ksd.results.groups import stamped
 from pyro_ksd.results.result_tree import ResultTree
+from pyro_ksd.results.sequence_groups import sequences_group
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import Assembly, allows_few_jumps, assemble
 from pyro_ksd.stein.balancing import Balancing
@@ -94,7 +97,7 @@ def ksd_compare(
     :param marginal: as for :func:`~pyro_ksd.ksd_check`, for each program that needs it, by its name.
     :param level: the p-value up to which a model is called worse.
     :param progress: whether to show a progress bar, after two seconds, on a terminal or in a notebook.
-    :returns: ``ksd_compare`` and ``observed_data``, and ``ksd_compare_impossible`` if some model calls some sequences
+    :returns: ``ksd_compare`` and ``ksd_data``, and ``ksd_compare_impossible`` if some model calls some sequences
         impossible. ``ksd_compare`` has ``statistic``, ``standard_error`` and ``rank`` ``(model, view)``;
         ``difference``, the statistic of ``model`` minus that of ``model_bis``, ``difference_error``, ``z`` and the
         two-sided ``p_value`` of each pair by itself ``(model, model_bis, view)``; ``meaning(view)``. The last view,
@@ -180,13 +183,14 @@ def ksd_compare(
         "level": level,
         "num_sequences": len(possible),
         "edits": kinds_of_edits(chosen),
+        "without_lengths": json.dumps(without_lengths),
     }
     weights = torch.tensor([view.weight for view in chosen], dtype=torch.double)
     ruled_out = torch.tensor([len(one) > 0 for one in impossible])
     fit = _with_ruled_out(relative_fit(sums, weights), ruled_out)
     warn_of_constant_features(chosen, fit.statistic[:, :-1])
     compared = _as_dataset(fit, list(models), chosen).assign_attrs(attributes)
-    return stamped({"ksd_compare": compared, **group, "observed_data": observed_data(sequences)})
+    return stamped({"ksd_compare": compared, **group, "ksd_data": sequences_group(sequences)})
 
 
 def _check_models(models: Mapping[str, Any]) -> None:
@@ -282,7 +286,7 @@ def _with_ruled_out(found: RelativeFit, ruled_out: Tensor) -> RelativeFit:
     z[..., -1] = torch.where(worse == 0, z[..., -1], worse * torch.inf)
     p_value = found.p_value.clone()
     p_value[..., -1] = p_value[..., -1].masked_fill(worse != 0, 0.0)
-    return replace(found, z=z, p_value=p_value, rank=1 + (z > 0).sum(1))
+    return replace(found, z=z, p_value=p_value, rank=(z > 0).sum(1))
 
 
 def _as_dataset(found: RelativeFit, names: Sequence[str], views: Sequence[View]) -> xr.Dataset:

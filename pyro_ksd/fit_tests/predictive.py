@@ -30,6 +30,7 @@ from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.informative import informative_views
 from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics
+from pyro_ksd.fit_tests.replicates import Replicates, counted_symbols
 from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError
@@ -57,6 +58,9 @@ class PosteriorPredictive:
     :ivar p_value: double ``[V]``, the posterior predictive p-value of each view.
     :ivar p_value_overall: that of the largest standardized statistic of all views.
     :ivar places: where the misfit of each view sits, a mean over posterior draws.
+    :ivar replicates: the replicated data in numbers.
+    :ivar log_likelihood: double ``[D, N]``, the log-probability of each sequence of the data under each draw; ``None``
+        for a program that is not normalized.
     :ivar seconds: the time that each stage took.
     :ivar verified_order: the order of the tables that stood in for the models in the statistics of replicated data, see
         :mod:`pyro_ksd.models.wrappers.verified_tables`; ``None`` if none did without the user's word.
@@ -69,6 +73,8 @@ class PosteriorPredictive:
     p_value: Tensor
     p_value_overall: float
     places: list[Localization]
+    replicates: Replicates
+    log_likelihood: Tensor | None
     seconds: dict[str, float]
     verified_order: int | None
 
@@ -78,6 +84,7 @@ def posterior_predictive(
     sequences: Sequences,
     views: Sequence[View],
     *,
+    tokens: bool = False,
     checkpoint: Checkpoint | None = None,
     seed: Seed = 0,
     max_bytes: int = PAIR_BYTES,
@@ -85,6 +92,7 @@ def posterior_predictive(
 ) -> PosteriorPredictive:
     """Compares the data with replicated data under every posterior draw.
 
+    :param tokens: whether to keep the symbols of the replicated data.
     :param checkpoint: where finished draws are kept, so that the same call can go on from there.
     :param seed: of the replicated data.
 
@@ -107,16 +115,17 @@ def posterior_predictive(
     check_flag("progress", progress)
     check_sample_size(len(sequences))
     try:
-        return _predictive(models, sequences, views, checkpoint, seed, max_bytes, progress)
+        return _predictive(models, sequences, views, tokens, checkpoint, seed, max_bytes, progress)
     except DisagreeingTablesError:
         # The same replicated data again, so that nothing of the tables is left in the result.
-        return _predictive(models.without_tables(), sequences, views, checkpoint, seed, max_bytes, progress)
+        return _predictive(models.without_tables(), sequences, views, tokens, checkpoint, seed, max_bytes, progress)
 
 
 def _predictive(
     models: PosteriorModels,
     sequences: Sequences,
     views: Sequence[View],
+    tokens: bool,
     checkpoint: Checkpoint | None,
     seed: int,
     max_bytes: int,
@@ -138,18 +147,21 @@ def _predictive(
                 "views": ", ".join(view.name for view in views),
                 "posterior": digest(*models.values.values()),
                 "model": digest(models[0].log_joint(sequences)),
+                "replicates": str(tokens),
                 "seed": str(seed),
             }
         )
     realized: list[Tensor] = []
     replicated: list[NullDraws] = []
+    replicates: list[Replicates] = []
+    log_joint: list[Tensor] = []
     kept: list[tuple[Visits, list[SteinState]]] = []
     rates: list[Tensor] = []
     edits = max(int(edit_bounds(view.operator.neighborhood, sequences).sum()) for view in views)
     with progress_bar(desc="posterior draws", unit="draw", total=len(models), show=progress) as bar:
         for part in models.parts(max(1, WEIGHTED_PAIRS // max(1, edits))):
             begin = sum(map(len, realized))
-            some = _Part(part, sequences, views, max_bytes)
+            some = _Part(part, sequences, views, tokens, max_bytes)
             with counted_if_stopped(begin, len(models), "posterior draws", checkpoint):
                 by = "" if models.verified_order is None else "tables, "
                 name = f"{by}posterior draws from {begin}"
@@ -158,7 +170,9 @@ def _predictive(
                 kept += [some.of_draw(index - begin) for index in inside]
             realized.append(compared.pop("realized"))
             rates.append(compared.pop("rates"))
-            replicated.append(NullDraws(**compared))
+            log_joint.append(compared.pop("log_joint"))
+            replicated.append(NullDraws(compared.pop("statistic"), compared.pop("extreme")))
+            replicates.append(Replicates(**compared))
             bar.update(len(part))
     rate = dict(zip([view.operator for view in views], torch.cat(rates, 1), strict=True))
     shown = informative_views(views, rate, size)
@@ -179,6 +193,8 @@ def _predictive(
         p_value=predictive_p_value(observed, null.statistic),
         p_value_overall=float(predictive_p_value(*_largest(observed, null.statistic))),
         places=places,
+        replicates=Replicates.cat(replicates),
+        log_likelihood=torch.cat(log_joint) if models.is_normalized else None,
         seconds={"posterior": finished - started, "localization": perf_counter() - finished},
         verified_order=models.verified_order,
     )
@@ -191,11 +207,16 @@ class _Part:
     models: PosteriorModels
     sequences: Sequences
     views: Sequence[View]
+    tokens: bool
     max_bytes: int
 
     @computed_once
+    def log_joint(self) -> Tensor:
+        """The log-joint of each sequence of the data under each draw, double ``[K, N]``."""
+        return _possible_log_joint(self.models, self.sequences)
+
+    @computed_once
     def visits(self) -> Visits:
-        _check_possible(self.models, self.sequences)
         return Visits(self.models.batch, self.sequences, self.views)
 
     @computed_once
@@ -203,7 +224,9 @@ class _Part:
         return sum_views(self.visits, Signs(seed=0, num_draws=0), self.max_bytes)
 
     def compared(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """The statistics of the data, ``[K, V]``, those of replicated data, and the rates, ``[V, K]``."""
+        """The statistics of the data, ``[K, V]``, those of replicated data, and the rates, ``[V, K]``; the log-joints
+        of the data, and the replicated data in numbers."""
+        log_joint = self.log_joint  # which refuses impossible sequences before anything else is computed
         realized = [torch.stack([u_statistic(state) for state in own]) for own in self.summed.states]
         rates = [self.summed.rates[view.operator] for view in self.views]
         size = len(self.sequences)
@@ -211,7 +234,14 @@ class _Part:
         null = null_statistics(
             self.models.stacked(size), replicates, size, self.views, self.max_bytes, self.models.tables
         )
-        return {"realized": torch.stack(realized), "rates": torch.stack(rates), **null.parts}
+        numbers = Replicates.of(replicates, len(self.models), counted_symbols(self.sequences), tokens=self.tokens)
+        return {
+            "realized": torch.stack(realized),
+            "rates": torch.stack(rates),
+            "log_joint": log_joint,
+            **null.parts,
+            **numbers.parts,
+        }
 
     def of_draw(self, index: int) -> tuple[Visits, list[SteinState]]:
         """The visits and what is known of the views under one of the draws."""
@@ -233,14 +263,16 @@ def _check_arguments(models: PosteriorModels, sequences: Sequences, views: Seque
     check_views(views)
 
 
-def _check_possible(models: PosteriorModels, sequences: Sequences) -> None:
-    """Checks that every draw gives every sequence a positive probability.
+def _possible_log_joint(models: PosteriorModels, sequences: Sequences) -> Tensor:
+    """The log-joint of every sequence under every draw, double ``[K, N]``, none of which may be impossible.
 
-    :raises ValueError: naming the sequences to which a draw does not.
+    :raises ValueError: naming the sequences to which a draw gives no probability.
     """
-    possible = (models.batch.log_joint(sequences) > -torch.inf).all(1)
+    log_joint = models.batch.log_joint(sequences)
+    possible = (log_joint > -torch.inf).all(1)
     for draw in (~possible).nonzero()[:, 0].tolist():
         check_possible(models[draw], sequences)
+    return log_joint
 
 
 def predictive_p_value(realized: Tensor, replicated: Tensor) -> Tensor:

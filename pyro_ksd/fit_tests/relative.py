@@ -52,7 +52,7 @@ class RelativeFit:
     :ivar difference_error: double ``[K, K, V + 1]``, their jackknife standard errors.
     :ivar z: double ``[K, K, V + 1]``, the differences over their standard errors; 0 where they do not vary.
     :ivar p_value: double ``[K, K, V + 1]``, two-sided, of the hypothesis that both models fit equally well.
-    :ivar rank: long ``[K, V + 1]``, 1 + the number of better models.
+    :ivar rank: long ``[K, V + 1]``, the number of better models, so 0 for the best one.
     """
 
     statistic: Tensor
@@ -88,7 +88,7 @@ def relative_fit(sums: Sequence[RowSums], weights: Tensor | None = None) -> Rela
     >>> data, views = Sequences.of(["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]), default_views()
     >>> models = random_walk(3), random_walk(3, hold=0.5)
     >>> relative_fit([RowSums.of(stein_matrices(model, data, views)) for model in models]).rank[:, -1]
-    tensor([2, 1])
+    tensor([1, 0])
     """
     _check_sums(sums)
     others = torch.stack([one.others for one in sums])
@@ -118,7 +118,7 @@ def relative_fit(sums: Sequence[RowSums], weights: Tensor | None = None) -> Rela
         difference_error=error,
         z=z,
         p_value=torch.special.erfc(z.abs() / 2**0.5),
-        rank=1 + (z > 0).sum(1),
+        rank=(z > 0).sum(1),
     )
 
 

@@ -68,6 +68,12 @@ class SequenceModel(ABC):
         return type(self).draw is not SequenceModel.draw
 
     @property
+    def is_normalized(self) -> bool:
+        """Whether the log-joint is known to be the log-probability, of the symbols given the length where the model
+        does not define lengths, and not only up to a constant."""
+        return False
+
+    @property
     def is_costly(self) -> bool:
         """Whether the model scores one sequence at a time, so that null draws of whole data sets would take long."""
         return False

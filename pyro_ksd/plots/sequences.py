@@ -70,7 +70,7 @@ def plot_sequences(
 
     check_number("num", num, least=1)
     names = view_names(check)
-    observed = dataset(check, "observed_data")
+    observed = dataset(check, "ksd_data")
     name = worst_view(check, names) if view is None else known_view(view, names)
     ksd = dataset(check, "ksd", "contribution", "attribution").sel(view=name)
     attribution = ksd["attribution"].transpose("shown", "position").values[:num]

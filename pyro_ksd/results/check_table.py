@@ -71,7 +71,7 @@ def summary(check: Any) -> Summary:
     p = float(ksd["p_value_overall"])
     if has_group(check, "ksd_impossible"):
         count = dataset(check, "ksd_impossible").sizes["sequence"]
-        words = f"{count} of {dataset(check, 'observed_data').sizes['sequence']} sequences"
+        words = f"{count} of {dataset(check, 'ksd_data').sizes['sequence']} sequences"
         rows["possible"] = [float("nan"), p_value_of_views(ksd), "all of the above together", ""]
         rows["impossible"] = [float("nan"), 0.0, "sequences of probability zero", words]
     together = "the model does not fit" if p <= level else "nothing wrong was found"
@@ -79,7 +79,7 @@ def summary(check: Any) -> Summary:
     columns = ["statistic", "p_value", "looks at", "finding"]
     table = Summary(list(rows.values()), index=pd.Index(rows, name="view"), columns=columns)
     table.attrs |= {"verdict": verdict(check), "kind": str(ksd.attrs["kind"]), "draws": int(ksd.attrs["num_bootstrap"])}
-    table.attrs["sequences"] = dataset(check, "observed_data").sizes["sequence"]
+    table.attrs["sequences"] = dataset(check, "ksd_data").sizes["sequence"]
     table.attrs["codes"] = _codes(check) if p <= level else ""
     return table
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ from pyro_ksd.results.p_values import p_text
 RULED_OUT = "ruled out"
 """How the finding of a model begins that gives probability zero to some sequences, where the best one does not."""
 
-_COLUMNS = ["rank", "ksd", "se", "d_ksd", "d_se", "z", "p_value", "finding"]
+_FEW = 100
+"""Sequences below which the normal approximation may be poor; the number that ``arviz.compare`` warns at."""
+
+_COLUMNS = ["rank", "ksd", "se", "d_ksd", "d_se", "z", "p_value", "diagnostic", "finding"]
 
 
 class Ranking(Summary):
@@ -38,9 +42,14 @@ class Ranking(Summary):
 def compare_table(comparison: Any) -> Ranking:
     r"""One row for each model, the best one first, in the manner of ``arviz.compare``.
 
-    The columns are the ``rank``; ``ksd``, the statistic of all views together, with its standard error ``se``; the
-    difference ``d_ksd`` to the best model, with its standard error ``d_se``, their ratio ``z`` and the ``p_value``; and
-    the ``finding``. Models that give probability zero to some sequences come after those that give it to none.
+    The columns are the ``rank``, 0 for the best model; ``ksd``, the statistic of all views together, with its standard
+    error ``se``; the difference ``d_ksd`` to the best model, with its standard error ``d_se``, their ratio ``z`` and
+    the ``p_value``; the ``diagnostic``, what to beware of; and the ``finding``. Models that give probability zero to
+    some sequences come after those that give it to none.
+
+    Diagnostics are ``N < 100`` where the p-value may be off because there are so few sequences, as ``arviz.compare``
+    says it; ``no spread`` where the difference does not vary; and ``impossible: 3`` for a model that gives probability
+    zero to three sequences. Most rows have none.
 
     The best of :math:`K` models is picked by the same data, so the p-value is that of the pair times the number
     :math:`K (K - 1) / 2` of pairs (Bonferroni): if all models fit equally well, the probability of calling any of them
@@ -78,7 +87,8 @@ def compare_table(comparison: Any) -> Ranking:
         if index != best:
             z_and_p = [float(own["z"]), float(p_values[index])]
         numbers = [float(own[name]) for name in ("statistic", "standard_error", "difference", "difference_error")]
-        rows.append([int(own["rank"]), *numbers, *z_and_p, findings[index]])
+        diagnostic = _diagnostic(own, impossible.get(names[index], 0), found.attrs["num_sequences"], index == best)
+        rows.append([int(own["rank"]), *numbers, *z_and_p, diagnostic, findings[index]])
     table = Ranking(rows, index=[names[index] for index in order], columns=_COLUMNS)
     table.index.name = "model"
     decided = ("best", "worse", RULED_OUT)
@@ -105,19 +115,42 @@ def _finding(z: float, p: float, level: float) -> str:
     return f"{'worse' if p <= level else 'may be as good'} ({p_text(p)})"
 
 
+def _diagnostic(own: xr.Dataset, num_impossible: int, num_sequences: int, is_best: bool) -> str:
+    """What to beware of in the row of a model; nothing in most.
+
+    :param own: the comparison of the model with the best one.
+    """
+    cautions = {
+        f"N < {_FEW}": num_sequences < _FEW and not is_best,
+        "no spread": float(own["z"]) == 0 and not is_best,
+        f"impossible: {num_impossible}": num_impossible > 0,
+    }
+    return ", ".join(words for words, holds in cautions.items() if holds)
+
+
 def _verdict(comparison: Any, best: str, as_good: list[str], has_ruled_out: bool) -> str:
     """The result in one sentence, and one more for each model that calls sequences impossible.
 
     :param has_ruled_out: whether models were ruled out, the best one not among them.
     """
-    total = dataset(comparison, "observed_data").sizes["sequence"]
+    total = dataset(comparison, "ksd_data").sizes["sequence"]
     used = int(dataset(comparison, "ksd_compare").attrs["num_sequences"])
     data = f"all {total} sequences" if used == total else f"the {used} of {total} sequences that all models can make"
     chosen = f"of the models that can have made all {total} sequences, " if has_ruled_out else ""
     sentence = f"{chosen}{best!r} comes closest to {data}"
     if as_good:
         sentence += f", but {listed([repr(name) for name in as_good])} may be as good"
-    return ". ".join([sentence, *_impossible(comparison, total)])
+    return ". ".join([sentence, *_impossible(comparison, total), *_without_lengths(comparison)])
+
+
+def _without_lengths(comparison: Any) -> list[str]:
+    """What was not compared because some model has no distribution of the length."""
+    names = json.loads(dataset(comparison, "ksd_compare").attrs.get("without_lengths", "[]"))
+    if not names:
+        return []
+    told = listed([repr(name) for name in names])
+    verb = "gives" if len(names) == 1 else "give"
+    return [f"Lengths were not compared, and there is no view 'length': {told} {verb} no probability to them"]
 
 
 def _impossible(comparison: Any, total: int) -> list[str]:

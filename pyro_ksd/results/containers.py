@@ -14,6 +14,7 @@ import xarray as xr
 
 from pyro_ksd import __version__
 from pyro_ksd.common.option_checks import found
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.results.schema import GROUPS, SCHEMA_VERSION, Attribute, Variable, is_required
 
 _SOURCES = {
@@ -22,6 +23,14 @@ _SOURCES = {
     "posterior": "from_pyro, or an inference,",
 }
 """What gives a group, where it is not ``ksd_check``."""
+
+
+_DATA = "ksd_data"
+_SHARED = ("observed_data", "posterior_predictive", "log_likelihood")
+"""Groups in which variables of others may stand beside those of a check."""
+
+POSTERIOR_OF_CHECK = "the draws of ksd_check(..., posterior=...)"
+"""The attribute ``source`` of a group ``posterior`` that a check has, not its container."""
 
 
 def has_group(container: Any, group: str, name: str = "check") -> bool:
@@ -71,7 +80,7 @@ def group_of(container: Any, group: str) -> xr.Dataset:
 
 def data_of(check: Any) -> xr.Dataset:
     """The sequences that were checked."""
-    return dataset(check, "observed_data")
+    return dataset(check, _DATA)
 
 
 def alphabet_of(check: Any) -> list[str]:
@@ -100,13 +109,15 @@ def extend(container: Any, check: Any) -> Any:
     """A new container with all groups of another one and those of a check.
 
     The groups of an earlier check, ``ksd`` and all ``ksd_...``, are replaced; the groups of a comparison,
-    ``ksd_compare...``, only by another comparison. The sequences, ``token`` and ``length``, join the other variables of
-    ``observed_data``.
+    ``ksd_compare...``, only by another comparison. The numbers of the data join the other variables of
+    ``observed_data``, those of replicated data the group ``posterior_predictive``. A ``posterior`` of the container
+    stays. What was drawn for other posterior draws than the container has is left out, and a warning says so.
 
     :param container: a DataTree or an InferenceData, for example with a posterior. It stays as it is.
     :param check: what :func:`pyro_ksd.ksd_check` or :func:`pyro_ksd.ksd_compare` gave, or what was loaded from a file.
     :returns: a container of the same kind as ``container``.
-    :raises ValueError: if the ``observed_data`` of both do not fit together.
+    :raises ValueError: if the ``observed_data`` of both do not fit together, or a check and a comparison are of
+        different data.
 
     >>> import xarray as xr
     >>> posterior = xr.DataTree.from_dict({"posterior": xr.Dataset({"stop": (("chain", "draw"), [[0.3, 0.4]])})})
@@ -119,21 +130,20 @@ def extend(container: Any, check: Any) -> Any:
         raise ValueError(
             f"check: expected a group 'ksd', found {groups_of(check)}; give the container first, then the check"
         )
-    groups_of(container, "container")
+    families = {group: _family(group) for group in groups_of(container, "container")}
+    _check_same_data(container, check, staying=set(families.values()) - {"", _DATA, *added.values()})
     is_tree = isinstance(container, xr.DataTree)
     tree = container.copy() if is_tree else container.to_datatree()
-    for group in groups_of(container):
-        if _family(group) in added.values():
+    for group, family in families.items():
+        if family in added.values():
             del tree[group]
     for group in added:
         tree[group] = xr.DataTree(group_of(check, group))
+    if "check" in families.values() and "check" in added.values():
+        _drop_earlier(tree)
     if has_group(check, "observed_data"):
-        observed = group_of(check, "observed_data")
-        if has_group(container, "observed_data"):
-            own = group_of(container, "observed_data")
-            earlier = any(map(_family, groups_of(container)))
-            observed = _joined(_without(own, observed) if earlier else own, observed)
-        tree["observed_data"] = xr.DataTree(observed)
+        _join(tree, "observed_data", group_of(check, "observed_data"))
+    _add_sampled(tree, check)
     tree.attrs |= schema_stamp()
     return tree if is_tree else to_inference_data(tree)
 
@@ -180,7 +190,9 @@ def groups_of(container: Any, name: str = "check") -> list[str]:
 
 
 def _family(group: str) -> str:
-    """Whether a group is of a ``"check"`` or of a ``"comparison"``; ``""`` for all others."""
+    """Whether a group is of a ``"check"`` or of a ``"comparison"``, or the data of both; ``""`` for all others."""
+    if group == _DATA:
+        return _DATA
     if group.startswith("ksd_compare"):
         return "comparison"
     return "check" if group == "ksd" or group.startswith("ksd_") else ""
@@ -192,19 +204,73 @@ def _with_plain_strings(own: xr.Dataset) -> xr.Dataset:
     return own.assign(strings) if strings else own
 
 
-def _without(own: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
-    """A group without the variables of an earlier check, and without the coordinates that only they had."""
-    rest = own.drop_vars(observed.data_vars, errors="ignore")
-    used = {dim for variable in rest.data_vars.values() for dim in variable.dims}
-    return rest.drop_vars([name for name, coordinate in rest.coords.items() if not used.issuperset(coordinate.dims)])
+def _drop_earlier(tree: xr.DataTree) -> None:
+    """Removes what an earlier check has added to groups that are not its own."""
+    if "posterior" in tree.children and tree["posterior"].attrs.get("source") == POSTERIOR_OF_CHECK:
+        del tree["posterior"]
+    for group in _SHARED:
+        if group in tree.children:
+            own = tree[group].to_dataset()
+            rest = own.drop_vars(GROUPS[group].variables, errors="ignore")
+            used = {dim for variable in rest.data_vars.values() for dim in variable.dims}
+            unused = [name for name, values in rest.coords.items() if not used.issuperset(values.dims)]
+            if rest.data_vars:
+                tree[group] = xr.DataTree(rest.drop_vars(unused))
+            else:
+                del tree[group]
 
 
-def _joined(own: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
+def _join(tree: xr.DataTree, group: str, added: xr.Dataset) -> None:
+    """Adds the variables of a check to a group that may be there already."""
+    own = tree[group].to_dataset() if group in tree.children else xr.Dataset()
+    tree[group] = xr.DataTree(_joined(own, added, group))
+
+
+def _add_sampled(tree: xr.DataTree, check: Any) -> None:
+    """Adds what has the draws of a posterior, as far as they are those of the container."""
+    if "posterior" not in tree.children and has_group(check, "posterior"):
+        tree["posterior"] = xr.DataTree(group_of(check, "posterior"))
+    left_out = []
+    for group in ("posterior_predictive", "log_likelihood"):
+        if not has_group(check, group):
+            continue
+        added = group_of(check, group)
+        beside = ["posterior"] if group == "log_likelihood" else []
+        sizes = [tree[name].to_dataset().sizes for name in (group, *beside) if name in tree.children]
+        if all(own.get(dim) in (None, added.sizes[dim]) for own in sizes for dim in ("chain", "draw")):
+            _join(tree, group, added)
+        else:
+            left_out.append(group)
+    if left_out:
+        of_posterior = has_group(check, "ksd_ppc")
+        more = ", or let it take all draws, by num_bootstrap=<their number in all chains>" if of_posterior else ""
+        warn_user(
+            f"the container has other numbers of chains and draws than the check, so {' and '.join(left_out)} of the "
+            f"check was left out; pass the check itself to ArviZ{more}"
+        )
+
+
+def _check_same_data(container: Any, check: Any, *, staying: set[str]) -> None:
+    """Checks that a check and a comparison that are to stand in one container have the same data.
+
+    :param staying: the kinds of results of the container that are not replaced.
+    """
+    if not staying or not has_group(container, _DATA, "container") or not has_group(check, _DATA):
+        return
+    own = group_of(container, _DATA)
+    if not own.equals(group_of(check, _DATA)):
+        raise ValueError(
+            f"check: expected a result for the same {own.sizes['sequence']} sequences as the {staying.pop()} in the "
+            "container, found other sequences; put it into a container of its own"
+        )
+
+
+def _joined(own: xr.Dataset, observed: xr.Dataset, group: str) -> xr.Dataset:
     shared = (set(own.variables) | set(own.dims)) & (set(observed.variables) | set(observed.dims))
     clashes = sorted(str(name) for name in shared if not _agree(own, observed, str(name)))
     if clashes:
         raise ValueError(
-            f"observed_data: expected no {clashes} in the container, or the same as in the check, found the sizes "
+            f"{group}: expected no {clashes} in the container, or the same as in the check, found the sizes "
             f"{dict(own.sizes)} there and {dict(observed.sizes)} in the check; rename what is in the container first, "
             f"by Dataset.rename({{{clashes[0]!r}: 'my_{clashes[0]}'}})"
         )

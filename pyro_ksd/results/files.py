@@ -12,6 +12,7 @@ import xarray as xr
 from pyro_ksd.common.option_checks import found
 from pyro_ksd.results.checksums import with_checksums
 from pyro_ksd.results.result_tree import ResultTree
+from pyro_ksd.results.schema import SCHEMA_VERSION
 from pyro_ksd.results.validation import check_result
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"  # netCDF files with groups are HDF5 files
@@ -57,9 +58,26 @@ def load(path: str | os.PathLike[str]) -> ResultTree:
             f"{file.name}: expected a whole file, found one that cannot be read ({type(error).__name__}: {error}); it "
             "may be truncated: copy or save it again"
         ) from error
-    tree = xr.DataTree.from_dict(groups)
+    tree = _of_this_schema(xr.DataTree.from_dict(groups))
     check_result(tree, file.name)
     return ResultTree.of(with_checksums(tree))
+
+
+def _of_this_schema(tree: xr.DataTree) -> xr.DataTree:
+    """A result of an earlier schema as one of this schema.
+
+    Schema 1 had the sequences in the group ``observed_data``, and ranks from 1 on.
+    """
+    if tree.attrs.get("schema_version", 1) != 1 or "ksd_data" in tree.children:
+        return tree
+    if "observed_data" in tree.children and "token" in tree["observed_data"]:
+        observed = tree["observed_data"].to_dataset()
+        tree["ksd_data"] = xr.DataTree(observed[[name for name in ("token", "length") if name in observed]])
+        tree["observed_data"] = xr.DataTree(observed.drop_vars(["token", "position"], errors="ignore"))
+    if "ksd_compare" in tree.children and "rank" in tree["ksd_compare"]:
+        tree["ksd_compare"]["rank"] = tree["ksd_compare"]["rank"] - 1
+    tree.attrs["schema_version"] = SCHEMA_VERSION
+    return tree
 
 
 def _engine(file: Path) -> str:

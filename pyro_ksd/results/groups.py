@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
@@ -20,12 +19,21 @@ from pyro_ksd.fit_tests.fault_sizes import EffectSizes
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
 from pyro_ksd.fit_tests.misfit_extent import Extent, Tolerated
 from pyro_ksd.fit_tests.predictive import PosteriorPredictive
+from pyro_ksd.fit_tests.replicates import Replicates
 from pyro_ksd.kernels.embedding import EmbeddingKernel
 from pyro_ksd.kernels.length import LengthKernel
+from pyro_ksd.results.arrays import as_numpy, as_strings
 from pyro_ksd.results.checksums import with_checksums
-from pyro_ksd.results.containers import provenance, schema_stamp
+from pyro_ksd.results.containers import POSTERIOR_OF_CHECK, provenance, schema_stamp
 from pyro_ksd.results.labels import feature_labels, operation, spelled
 from pyro_ksd.results.result_tree import ResultTree
+from pyro_ksd.results.sequence_groups import (
+    log_likelihood_group,
+    observed_beside,
+    observed_group,
+    predictive_group,
+    sequences_group,
+)
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import View
@@ -48,6 +56,7 @@ def to_datatree(
     *,
     settings: Settings,
     gram: bool,
+    replicates: Replicates | None = None,
 ) -> ResultTree:
     """A test's result as flat groups that ArviZ can plot and netCDF can hold.
 
@@ -87,14 +96,22 @@ def to_datatree(
         ``share`` ``(edit)``
     ``ksd_impossible``
         ``site(sequence)``; only if the model gives probability 0 to some sequences
-    ``observed_data``
+    ``ksd_data``
         all sequences: ``token(sequence, position)``, -1 after the end, and ``length(sequence)``
+    ``posterior_predictive``
+        if the model can be sampled, data sets that it made in numbers: ``length``, the number of ``distinct_symbols``
+        ``(chain, draw, sequence)`` and ``symbol_count(chain, draw, sequence, symbol)``, how often each of the 30 most
+        frequent symbols occurs; if asked for, the sequences, ``token(chain, draw, sequence, position)``
+    ``observed_data``
+        the same numbers of the data without impossible sequences, for ArviZ to draw beside them; else their lengths
 
     :param localizations: one for each view.
     :param sequences: all of the data, also what the model calls impossible.
     :param impossible_sites: for each row that the model calls impossible, the site that makes it so, or ``""``.
     :param extent: how large the misfit is.
     :param settings: what the test was run with, kept in the attributes of ``ksd``.
+    :param gram: whether to keep the Stein kernel matrices.
+    :param replicates: data sets that the model made, each with the sequences that it does not call impossible.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.fit_tests import extent, goodness_of_fit, localize
@@ -104,7 +121,7 @@ def to_datatree(
     >>> places = localize(found)
     >>> size = extent(found, places, data, None)
     >>> list(to_datatree(found, places, data, {}, size, settings={"seed": 0}, gram=False).children)
-    ['ksd', 'ksd_null', 'observed_data', 'ksd_ngram', 'ksd_edit']
+    ['ksd', 'ksd_null', 'ksd_data', 'observed_data', 'ksd_ngram', 'ksd_edit']
     """
     check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
     _check_places(result.views, localizations)
@@ -126,6 +143,8 @@ def to_datatree(
     _add_extent(groups, result.views, extent, [str(symbol) for symbol in sequences.symbols])
     num_drawn = 0 if extent.drawn is None else len(extent.drawn)
     _add_lengths(groups, result.views, sequences, impossible_sites, num_drawn)
+    if replicates is not None:
+        _add_replicates(groups, replicates, sequences, num_chains=1, parameters="given")
     if gram:
         kept = groups["ksd"]["sequence"].values
         grams = np.stack([as_numpy(result.visits.whole(view)[0].dense()) for view in result.views])
@@ -140,12 +159,17 @@ def predictive_datatree(
     impossible_sites: Mapping[int, str],
     *,
     settings: Settings,
+    posterior: xr.Dataset | None = None,
 ) -> ResultTree:
     """A posterior predictive check as the groups of :func:`~pyro_ksd.results.to_datatree`, with the group ``ksd_ppc``.
 
     ``ksd`` holds means over the posterior draws (of contributions, attributions and features: over at most 25 of them,
     evenly spaced), ``ksd_null`` the statistics of the replicated data, and ``ksd_ppc`` the statistics of each draw:
-    ``realized``, ``replicated`` and their ``difference``, ``(chain, draw, view)``.
+    ``realized``, ``replicated`` and their ``difference``, ``(chain, draw, view)``. ``posterior_predictive`` has the
+    replicated data of each draw. If the program is normalized, ``log_likelihood`` has the log-probability of each
+    sequence, ``token(chain, draw, sequence)``, and ``posterior`` the draws, which ArviZ wants beside it.
+
+    :param posterior: the draws, with the dimensions ``chain`` and ``draw``.
 
     >>> import pyro, torch
     >>> from pyro_ksd import MarkovSequence, default_views
@@ -191,6 +215,12 @@ def predictive_datatree(
         },
         attrs={"kind": "posterior predictive", "sample_dims": ["chain", "draw"]},
     )
+    if posterior is not None:
+        groups["posterior"] = posterior.assign_attrs(source=POSTERIOR_OF_CHECK)
+    _add_replicates(groups, result.replicates, sequences, num_chains=result.num_chains, parameters="posterior")
+    if result.log_likelihood is not None:
+        kept = groups["ksd"]["sequence"].values
+        groups["log_likelihood"] = log_likelihood_group(result.log_likelihood, kept, result.num_chains)
     return stamped(groups)
 
 
@@ -205,7 +235,7 @@ def common_groups(
     kind: str,
     settings: Settings,
 ) -> dict[str, xr.Dataset]:
-    """The groups that every test has: ``ksd``, ``ksd_null`` and ``observed_data``.
+    """The groups that every test has: ``ksd``, ``ksd_null``, ``ksd_data`` and ``observed_data``.
 
     :param meanings: what each of the ``V`` views looks at, by its name.
     :param statistic: ``[V]``.
@@ -249,7 +279,8 @@ def common_groups(
         coords={"chain": [0], "draw": np.arange(len(null)), **view},
         attrs={"kind": kind, "sample_dims": ["chain", "draw"]},
     )
-    return {"ksd": ksd, "ksd_null": draws, "observed_data": observed_data(sequences)}
+    data = {"ksd_data": sequences_group(sequences), "observed_data": observed_group(sequences)}
+    return {"ksd": ksd, "ksd_null": draws, **data}
 
 
 def stamped(groups: Mapping[str, xr.Dataset]) -> ResultTree:
@@ -329,6 +360,17 @@ def _add_places(
         )
 
 
+def _add_replicates(
+    groups: dict[str, xr.Dataset], replicates: Replicates, sequences: Sequences, *, num_chains: int, parameters: str
+) -> None:
+    """Adds replicated data in numbers, and the same numbers of the data."""
+    kept = groups["ksd"]["sequence"].values
+    groups["posterior_predictive"] = predictive_group(
+        replicates, sequences, kept, num_chains=num_chains, parameters=parameters
+    )
+    groups["observed_data"] = observed_beside(replicates, sequences, kept)
+
+
 def _add_extent(groups: dict[str, xr.Dataset], views: Sequence[View], extent: Extent, symbols: Sequence[str]) -> None:
     """Adds how large the misfit is."""
     foreign = extent.foreign
@@ -354,7 +396,7 @@ def _add_extent(groups: dict[str, xr.Dataset], views: Sequence[View], extent: Ex
     sizes = {name: ("ngram", _joined([getattr(size, name) for size in reported])) for name in names}
     groups["ksd_ngram"] = groups["ksd_ngram"].assign(sizes)
     if extent.drawn is not None:
-        groups["ksd_draws"] = observed_data(extent.drawn[:_SHOWN].narrowed())
+        groups["ksd_draws"] = sequences_group(extent.drawn[:_SHOWN].narrowed())
 
 
 def _factors(views: Sequence[View], tolerated: Tolerated, symbols: Sequence[str]) -> xr.Dataset:
@@ -475,29 +517,5 @@ def _edits(
     )
 
 
-def observed_data(sequences: Sequences) -> xr.Dataset:
-    """The sequences as a group, so that a saved file is self-contained."""
-    # The alphabet belongs to the variable, so that it stays with it when the group is merged with another one.
-    alphabet = {"alphabet": json.dumps([str(symbol) for symbol in sequences.symbols])}
-    return xr.Dataset(
-        {
-            "token": (("sequence", "position"), as_numpy(sequences.padded(-1)), alphabet),
-            "length": ("sequence", as_numpy(sequences.lengths)),
-        },
-        coords={"sequence": np.arange(len(sequences)), "position": np.arange(sequences.width)},
-    )
-
-
-def as_strings(values: Sequence[str]) -> npt.NDArray[np.object_]:
-    """Strings in the form that netCDF gives back unchanged."""
-    return np.array(values, dtype=object)
-
-
 def _joined(parts: Sequence[Tensor]) -> npt.NDArray[np.generic]:
     return np.concatenate([as_numpy(part) for part in parts]) if parts else np.zeros(0)
-
-
-def as_numpy(tensor: Tensor) -> npt.NDArray[np.generic]:
-    """A tensor as an array."""
-    array: npt.NDArray[np.generic] = tensor.detach().numpy()
-    return array

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Kept in the attribute ``schema_version`` at the root of a result."""
 
 Result = Literal["check", "posterior predictive", "mmd", "likelihood ratio", "comparison", "monitor"]
@@ -128,6 +128,34 @@ _SEQUENCES = {
     ),
     "length": Variable(("sequence",), "integer", "the number of symbols", least=0),
 }
+_BESIDE = (
+    _labels("sequence", "integer", "rows of the data", required_in=())
+    | _labels("position", "integer", "places in a sequence", required_in=())
+    | _labels("symbol", "string", "the 30 most frequent symbols of the data, or all", required_in=())
+)
+
+
+def _beside(words: str, *dims: str) -> dict[str, Variable]:
+    """The numbers of the data and of replicated data, which have the same names."""
+    per_sequence = (*dims, "sequence")
+    return {
+        "length": Variable(per_sequence, "integer", f"the number of symbols {words}", least=0, required_in=()),
+        "distinct_symbols": Variable(
+            per_sequence, "integer", f"the number of distinct symbols {words}", least=0, required_in=()
+        ),
+        "symbol_count": Variable(
+            (*per_sequence, "symbol"), "integer", f"how often each symbol occurs {words}", least=0, required_in=()
+        ),
+        "token": Variable(
+            (*per_sequence, "position"),
+            "integer",
+            f"with `replicates=True`: the codes of the symbols {words}, -1 after the end",
+            least=-1,
+            required_in=(),
+        ),
+    }
+
+
 _KIND = Attribute(
     "string",
     "where the null draws came from",
@@ -462,7 +490,7 @@ GROUPS: Mapping[str, Group] = {
         {
             "statistic": Variable(_OF_MODEL, "float", "the statistic of each model, the smaller the better"),
             "standard_error": Variable(_OF_MODEL, "float", "its standard error", least=0),
-            "rank": Variable(_OF_MODEL, "integer", "1 for the best model", least=1),
+            "rank": Variable(_OF_MODEL, "integer", "the number of better models, 0 for the best one", least=0),
             "difference": Variable(_OF_PAIR, "float", "statistic of `model` minus that of `model_bis`"),
             "difference_error": Variable(_OF_PAIR, "float", "its standard error", least=0),
             "z": Variable(
@@ -484,6 +512,12 @@ GROUPS: Mapping[str, Group] = {
             "level": Attribute("float", "the p-value up to which a model is called worse", least=0, most=1),
             "num_sequences": Attribute("integer", "the sequences that all models can make", least=3),
             "edits": Attribute("string", "the edits that were compared", required_in=()),
+            "without_lengths": Attribute(
+                "string",
+                "the JSON list of the models that give no probability to lengths, for which all models were compared "
+                "given the lengths",
+                required_in=(),
+            ),
         },
         required_in=("comparison",),
     ),
@@ -548,11 +582,51 @@ GROUPS: Mapping[str, Group] = {
         _labels("feature", "integer", "the features"),
         required_in=("monitor",),
     ),
-    "observed_data": Group(
+    "ksd_data": Group(
         "all sequences, also those that are impossible",
         _SEQUENCES,
         _ROWS | _labels("position", "integer", "places in a sequence"),
         required_in=(*_TESTS, "comparison"),
+    ),
+    "posterior_predictive": Group(
+        "data sets that the model made, in numbers; with `posterior=` one for each draw, else all with the same "
+        "parameters",
+        _beside("in each sequence of the replicated data", "chain", "draw"),
+        _labels("chain", "integer", "chains", required_in=())
+        | _labels("draw", "integer", "data sets", required_in=())
+        | _BESIDE,
+        {
+            "parameters": Attribute(
+                "string", "what the data sets were made with", choices=("given", "posterior"), required_in=()
+            )
+        },
+    ),
+    "posterior": Group(
+        "with `posterior=`: the draws that the check took, one variable for each site of the program",
+        {},
+        {},
+        {"source": Attribute("string", "says that the check has brought them", required_in=())},
+    ),
+    "observed_data": Group(
+        "the same numbers of the data without impossible sequences, for ArviZ to draw beside them; your own variables "
+        "may stand beside them",
+        _beside("in each sequence of the data"),
+        _BESIDE,
+    ),
+    "log_likelihood": Group(
+        "with `posterior=`, if the program is normalized",
+        {
+            "token": Variable(
+                ("chain", "draw", "sequence"),
+                "float",
+                "the log-probability of each sequence under each draw; given its length, if the program gives no "
+                "probabilities to lengths",
+                required_in=(),
+            )
+        },
+        _labels("chain", "integer", "chains", required_in=())
+        | _labels("draw", "integer", "draws of a chain", required_in=())
+        | _labels("sequence", "integer", "rows of the data", required_in=()),
     ),
 }
 """The groups of all results that are kept in files."""

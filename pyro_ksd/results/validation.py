@@ -63,7 +63,7 @@ def check_result(container: Any, name: str) -> None:
             _check_attributes(own.attrs, stated.attributes, results, where)
             _check_variables(own, stated.coordinates, results, where)
             _check_variables(own, stated.variables, results, where)
-            if "token" in stated.variables:
+            if group in ("ksd_data", "ksd_draws"):
                 _check_tokens(own, where)
     _check_agreement(container, name)
 
@@ -217,7 +217,7 @@ def _check_agreement(container: Any, name: str) -> None:
         if own != first:
             _fail(f"{name}, group {group!r}", f"the views of the group {views[0]!r}, {first}", f"{own}", _DAMAGED)
     users = [part for part in ("ksd", "ksd_impossible", "ksd_compare_impossible") if part in groups]
-    rows = group_of(container, "observed_data")["sequence"].values if users else np.empty(0)
+    rows = group_of(container, "ksd_data")["sequence"].values if users else np.empty(0)
     for part in users:
         if "sequence" not in (its := group_of(container, part)).variables:
             continue

@@ -184,7 +184,7 @@ def _too_few_draws(ksd: xr.Dataset) -> list[str]:
 def _impossible(check: Any) -> str:
     """The beginning of the sentence where some sequences are impossible under the model."""
     found = dataset(check, "ksd_impossible")
-    total = dataset(check, "observed_data").sizes["sequence"]
+    total = dataset(check, "ksd_data").sizes["sequence"]
     rows = [str(row) for row in found["sequence"].values[:3].tolist()]
     sites = [str(site) for site in found["site"].values[:3].tolist()]
     everywhere = f" at site {sites[0]}" if len(rows) > 1 and sites[0] and len(set(sites)) == 1 else ""

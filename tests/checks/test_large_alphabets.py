@@ -134,4 +134,4 @@ def test_the_symbols_that_come_and_go_are_those_of_the_model(draws: bool) -> Non
 def test_comparisons() -> None:
     with pytest.warns(UserWarning, match="400 symbols make"):
         found = ksd_compare({"true": program(ZIPF), "wrong": program(WRONG)}, drawn(60), progress=False)
-    assert found["ksd_compare"]["rank"].sel(view="overall").values.tolist() == [1, 2]
+    assert found["ksd_compare"]["rank"].sel(view="overall").values.tolist() == [0, 1]

@@ -42,7 +42,7 @@ def test_sequences_that_the_model_cannot_have_made_are_reported_and_the_others_c
     assert check["ksd"]["sequence"].values.tolist() == [0, *range(2, 14)]
     assert check["ksd_impossible"]["sequence"].values.tolist() == [1, 14]
     assert check["ksd_edit"]["sequence_index"].isin([0, *range(2, 14)]).all()
-    assert check["observed_data"].sizes["sequence"] == 15
+    assert check["ksd_data"].sizes["sequence"] == 15
     assert verdict(check).startswith(
         "the model does not fit (p = 0): 2 of the 15 sequences are impossible under the model (index 1, 14); the "
     )
@@ -177,11 +177,11 @@ def test_the_log_joint_of_the_possible_data_is_not_computed_again() -> None:
 CALLS_BEFORE = 18
 """So often the network was called at commit 08d4649, where each kernel found the edits once more."""
 
-DRAWS, TAILS, AHEAD = 24, 3, 3
+DRAWS, TAILS, AHEAD, REPLICATES = 24, 3, 3, 48
 """Further calls since. 1,000 sequences are drawn in two rounds of at most 12 symbols, once for the length distribution,
-which also needs the edits of their last symbols, and once to be shown beside the data and to be counted in. Each view
-with a p-value of at most 0.2 looks at edits of the data and at the edits of these: the candidates, and the log-joints
-of both."""
+which also needs the edits of their last symbols, and once to be shown beside the data and to be counted in. 2,000 are
+drawn in four rounds as replicated data. Each view with a p-value of at most 0.2 looks at edits of the data and at the
+edits of these: the candidates, and the log-joints of both."""
 
 
 @pytest.mark.parametrize("views", [None, "content-2", "length"])
@@ -200,7 +200,7 @@ def test_a_network_is_called_no_more_often_than_needed(views: str | None, monkey
     network.calls = 0
     check = ksd_check(model, data, views=views, bootstrap="wild", num_bootstrap=20, progress=False)
     length = 0 if views == "content-2" else DRAWS + TAILS
-    assert 0 < network.calls <= CALLS_BEFORE / 2 + length + AHEAD * looks + DRAWS
+    assert 0 < network.calls <= CALLS_BEFORE / 2 + length + AHEAD * looks + DRAWS + REPLICATES
     assert looks <= len(check["ksd"]["view"])
 
 

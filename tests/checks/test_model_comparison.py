@@ -89,7 +89,7 @@ def test_statistics_are_those_of_a_check_of_each_model() -> None:
         views = [view for view in default_views() if view.name in VIEWS]
         check = ksd_check(model, DATA, views=views, num_bootstrap=2, progress=False)["ksd"]
         np.testing.assert_allclose(found["statistic"].sel(model=name, view=VIEWS), check["statistic"], rtol=1e-9)
-    assert found["rank"].sel(view="overall").values.tolist() == [3, 1, 2]
+    assert found["rank"].sel(view="overall").values.tolist() == [2, 0, 1]
 
 
 def test_a_right_model_is_not_worse_for_what_no_sequence_has() -> None:
@@ -140,7 +140,7 @@ def test_unnormalized_models() -> None:
     models = {"right": right, "wrong": wrong, "program": as_program(1.0), "wrong program": as_program(0.3)}
     comparison = ksd_compare(models, data, progress=False)
     table = compare_table(comparison)
-    assert table["rank"].to_dict() == {"right": 1, "program": 1, "wrong": 3, "wrong program": 3}
+    assert table["rank"].to_dict() == {"right": 0, "program": 0, "wrong": 2, "wrong program": 2}
     worse = table["finding"].str.startswith("worse")
     assert worse.to_dict() == {"right": False, "program": False, "wrong": True, "wrong program": True}
     assert sum(table["finding"].str.startswith("cannot be told apart from the best")) == 1
@@ -221,7 +221,7 @@ def test_models_are_compared_on_what_all_of_them_can_make() -> None:
     assert cannot["sequence"].values.tolist() == [1, 3, 5]
     assert cannot.sel(model="all").values.tolist() == [False, True, False]
     assert cannot.sel(model="never 4").values.tolist() == [True, True, True]
-    assert comparison["observed_data"].sizes["sequence"] == 7
+    assert comparison["ksd_data"].sizes["sequence"] == 7
     assert (
         "'never 4' is ruled out: it gives probability zero to 3 of the 7" in compare_table(comparison).attrs["verdict"]
     )
@@ -238,7 +238,7 @@ def test_a_model_that_is_ruled_out_is_worse_than_any_other() -> None:
         comparison = ksd_compare(models, DATA, progress=False)
     found = comparison["ksd_compare"].to_dataset()
     overall = found.sel(view="overall")
-    assert overall["rank"].sel(model=["right", "wrong", "never 4"]).values.tolist() == [1, 2, 3]
+    assert overall["rank"].sel(model=["right", "wrong", "never 4"]).values.tolist() == [0, 1, 2]
     pairs = overall["p_value"].sel(model="never 4", model_bis=["never 4", "wrong", "right"])
     assert pairs.values.tolist() == [1.0, 0.0, 0.0]
     assert overall["z"].sel(model="wrong", model_bis="never 4").item() == -np.inf

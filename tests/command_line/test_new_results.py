@@ -83,7 +83,7 @@ def test_logs_are_read_as_the_options_say(capsys: pytest.CaptureFixture[str]) ->
     reading = ["--by", "visit", "--symbol", "page", "--order-by", "time", "--alphabet", "home,buy,leave"]
     words = ["check", "log.csv", *reading, "--model", "walks:rests", "--views", "content-1", *FEW, "--output", "log.nc"]
     main(words)
-    found = load("log.nc")["observed_data"]["token"]
+    found = load("log.nc")["ksd_data"]["token"]
     assert found.attrs["alphabet"] == '["home", "buy", "leave"]'
     assert found.values.tolist() == [[0, 1, 0]] * 9
 

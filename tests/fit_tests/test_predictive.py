@@ -288,6 +288,39 @@ def test_joins_the_users_container() -> None:
     assert {"posterior", "ksd", "ksd_ppc", "observed_data"} <= set(joined.children)
 
 
+def test_log_likelihoods_are_log_probabilities_under_each_draw() -> None:
+    def program(x: Any = None, num_sequences: int | None = None) -> Any:
+        initial, moves = simplex("initial", SIZE), simplex("moves", SIZE, SIZE)
+        with pyro.plate("sequences", num_sequences if x is None else len(x)):
+            return pyro.sample("x", MarkovSequence.from_transitions(initial, moves, stop=0.2), obs=x)
+
+    data = chain_data(9)
+    draws = many_draws(6)
+    found = ksd_check(program, data, posterior=draws, views="content-2", progress=False)
+    group = found["log_likelihood"]["token"].sel(chain=0)
+    for draw in range(6):
+        exact = MarkovSequence.from_transitions(draws["initial"][draw], draws["moves"][draw], stop=0.2)
+        np.testing.assert_allclose(group.sel(draw=draw), exact.log_joint(data), rtol=1e-9)
+        np.testing.assert_array_equal(found["posterior"]["moves"].sel(chain=0, draw=draw), draws["moves"][draw])
+    tabulated = ksd_check(program, data, posterior=draws, views="content-2", order=1, progress=False)
+    np.testing.assert_allclose(tabulated["log_likelihood"]["token"], found["log_likelihood"]["token"], rtol=1e-9)
+    assert "log_likelihood" not in check_of(many_draws(3)).children  # its stops are a factor
+
+
+def test_replicated_data_are_those_that_the_statistics_are_of() -> None:
+    draws = many_draws(4)
+    check = check_of(draws, views="content-2", replicates=True)
+    made = check["posterior_predictive"].to_dataset()
+    for draw, points in enumerate(zip(*draws.values(), strict=True)):
+        values = dict(zip(draws, points, strict=True))
+        model = MarkovSequence.from_transitions(values["initial"], values["moves"], stop=0.2)
+        replicated = Sequences.of(made["token"].sel(chain=0, draw=draw).values, SIZE, pad=-1)
+        [matrix] = stein_matrices(model, replicated, default_views()[1:2])
+        expected = float(u_statistic(matrix))
+        assert check["ksd_ppc"]["replicated"].values[0, draw, 0] == pytest.approx(expected)
+        assert made["length"].sel(chain=0, draw=draw).values.tolist() == replicated.lengths.tolist()
+
+
 def no_samples(sequences: Tensor, lengths: Tensor) -> None:
     first_order(sequences, lengths)
 

@@ -31,7 +31,7 @@ def test_sequences_with_the_largest_contributions(impossible: int) -> None:
 
     expected, texts, columns = [], [], []
     for row, index in enumerate(order):
-        observed = check["observed_data"].to_dataset().sel(sequence=index)
+        observed = check["ksd_data"].to_dataset().sel(sequence=index)
         length = int(observed["length"])
         assert int(one["shown_sequence"][row]) == index
         expected += one["attribution"].values[row, : length + 1].tolist()
@@ -104,13 +104,13 @@ def test_an_empty_sequence_is_a_gap_only() -> None:
     check = misfit(made_up_check(num_sequences=3))
     attribution = check["ksd"]["attribution"].values
     attribution[:, 0, 1:] = np.nan
-    observed = check["observed_data"].to_dataset()
+    observed = check["ksd_data"].to_dataset()
     tokens, lengths = observed["token"].values, observed["length"].values
     tokens[0], lengths[0] = -1, 0
     shown = np.tile([0, 1, 2], (5, 1))
     check = changed(check, "ksd", attribution=attribution, contribution=3.0 - shown, shown_sequence=shown)
-    check["observed_data"]["length"].values[:] = lengths
-    check["observed_data"]["token"].values[:] = tokens
+    check["ksd_data"]["length"].values[:] = lengths
+    check["ksd_data"]["token"].values[:] = tokens
     ax = plot_sequences(check, num=1)
     assert (len(ax.texts), len(cells_of(ax).get_paths())) == (0, 1)
 

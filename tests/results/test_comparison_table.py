@@ -22,8 +22,9 @@ def test_the_best_model_comes_first_and_the_others_are_compared_with_it() -> Non
     table = compare_table(made_up_comparison(THREE))
     assert table.index.tolist() == ["order 2", "order 1", "order 0"]
     assert table.index.name == "model"
-    assert table.columns.tolist() == ["rank", "ksd", "se", "d_ksd", "d_se", "z", "p_value", "finding"]
-    assert table["rank"].tolist() == [1, 2, 3]
+    assert table.columns.tolist() == ["rank", "ksd", "se", "d_ksd", "d_se", "z", "p_value", "diagnostic", "finding"]
+    assert table["rank"].tolist() == [0, 1, 2]
+    assert table["diagnostic"].tolist() == ["", "N < 100", "N < 100"]
     assert table["ksd"].tolist() == [0.25, 1.0, 3.0]
     assert table["se"].tolist() == [0.5, 0.5, 0.5]
     assert table["d_ksd"].tolist() == [0, 0.75, 2.75]
@@ -53,7 +54,8 @@ def test_p_values_are_no_larger_than_1() -> None:
 
 def test_a_difference_that_does_not_vary() -> None:
     table = compare_table(made_up_comparison({"a": 0.5, "b": 0.5}))
-    assert table["rank"].tolist() == [1, 1]
+    assert table["rank"].tolist() == [0, 0]
+    assert table["diagnostic"].tolist() == ["", "N < 100, no spread"]
     words = ["best", "cannot be told apart from the best: their difference does not vary"]
     assert table["finding"].tolist() == words
     assert table.attrs["verdict"].endswith("but 'b' may be as good")
@@ -70,7 +72,29 @@ def test_impossible_sequences_rule_a_model_out() -> None:
     assert close.index.tolist() == ["b", "c", "closest"]
     assert close["finding"].tolist() == ["best", "worse (p = 2e-64)", "ruled out: probability zero for 4 sequence(s)"]
     assert close["p_value"].tolist()[2] == 0.0
-    assert close["rank"].tolist() == [1, 2, 3]
+    assert close["rank"].tolist() == [0, 1, 2]
+    assert close["diagnostic"].tolist() == ["", "N < 100", "N < 100, impossible: 4"]
+
+
+def test_many_sequences_need_no_caution() -> None:
+    comparison = made_up_comparison(THREE)
+    comparison["ksd_compare"].attrs["num_sequences"] = 100
+    assert compare_table(comparison)["diagnostic"].tolist() == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        ('["order 0"]', "there is no view 'length': 'order 0' gives no probability to them"),
+        ('["order 0", "order 1"]', "there is no view 'length': 'order 0' and 'order 1' give no probability to them"),
+    ],
+)
+def test_models_without_a_distribution_of_the_length_are_named(models: str, words: str) -> None:
+    comparison = made_up_comparison(THREE)
+    assert "Lengths" not in compare_table(comparison).attrs["verdict"]
+    comparison["ksd_compare"].attrs["without_lengths"] = models
+    assert compare_table(comparison).attrs["verdict"].endswith(f". Lengths were not compared, and {words}")
+    assert words in repr(compare_table(comparison))
 
 
 def test_models_that_are_all_ruled_out_are_still_compared() -> None:

@@ -83,7 +83,7 @@ def test_results_without_factors_have_none() -> None:
 @pytest.mark.parametrize("symbols", [list("abcd"), PHONEMES])
 def test_sequences_are_those_of_the_data(symbols: list[str], impossible: int) -> None:
     check = misfit(made_up_check(symbols, impossible=impossible))
-    ksd, data = check["ksd"], check["observed_data"]
+    ksd, data = check["ksd"], check["ksd_data"]
     table = sequence_table(check)
     assert table["view"].unique().tolist() == most_important_first(check, VIEWS)
     separator = "" if symbols == list("abcd") else " "
@@ -138,7 +138,7 @@ def test_views_are_chosen_by_name(table: Callable[..., pd.DataFrame]) -> None:
 def test_other_results_have_no_such_tables(table: Callable[..., Any]) -> None:
     check = made_up_check()
     ksd = check["ksd"].to_dataset()[["statistic", "p_value", "p_value_overall", "meaning"]]
-    other = xr.DataTree.from_dict({"ksd": ksd, "observed_data": check["observed_data"].to_dataset()})
+    other = xr.DataTree.from_dict({"ksd": ksd, "ksd_data": check["ksd_data"].to_dataset()})
     with pytest.raises(ValueError, match=r"give what ksd_check gave"):
         table(other)
 
@@ -157,7 +157,7 @@ def test_a_mark_on_the_end_of_a_sequence() -> None:
     check = misfit(made_up_check())
     attribution = check["ksd"]["attribution"].values.copy()
     rows = check["ksd"]["shown_sequence"].values[0]
-    length = int(check["observed_data"]["length"].sel(sequence=rows[0]))
+    length = int(check["ksd_data"]["length"].sel(sequence=rows[0]))
     attribution[0, 0, length] = 1e3
     table = sequence_table(changed(check, "ksd", attribution=attribution), view=VIEWS[0])
     assert (table["position"][0], table["symbol"][0]) == (length, "$")

@@ -20,7 +20,7 @@ import pyro_ksd
 from pyro_ksd import load
 from pyro_ksd.results import files
 from pyro_ksd.results.containers import dataset, extend, provenance, to_inference_data
-from pyro_ksd.results.schema import SOURCES
+from pyro_ksd.results.schema import SCHEMA_VERSION, SOURCES
 from pyro_ksd.results.validation import results_in
 
 
@@ -57,7 +57,7 @@ def test_an_extended_container(check: xr.DataTree, tmp_path: Path) -> None:
     extended = extend(xr.DataTree.from_dict({"posterior": posterior}), check)
     extended.to_netcdf(tmp_path / "all.nc", engine="h5netcdf")
     assert load(tmp_path / "all.nc").identical(extended)
-    assert load(tmp_path / "all.nc").attrs == {"schema_version": 1}
+    assert load(tmp_path / "all.nc").attrs == {"schema_version": 2}
 
 
 def test_a_container_of_arviz(check: xr.DataTree, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_changed_file_is_not_identical(tmp_path: Path) -> None:
 
 def test_all_kinds_of_results_were_saved() -> None:
     names = [kind.replace(" ", "_") for kind in SOURCES]
-    assert {f"schema_1_{name}.nc.xz" for name in names} <= {file.name for file in saved_files()}
+    assert {f"schema_{SCHEMA_VERSION}_{name}.nc.xz" for name in names} <= {file.name for file in saved_files()}
 
 
 @pytest.mark.parametrize("file", saved_files(), ids=lambda file: file.name.removesuffix(".nc.xz"))
@@ -90,8 +90,9 @@ def test_files_of_every_version_are_read_and_drawn(file: Path, tmp_path: Path) -
     result = load(unpacked(file, tmp_path))
     [kind] = results_in(result, "result")
     assert kind.replace(" ", "_") in file.name
-    assert result.attrs["schema_version"] == int(file.name.split("_")[1])
+    assert result.attrs["schema_version"] == SCHEMA_VERSION
     if kind == "comparison":
+        assert pyro_ksd.compare_table(result)["rank"].tolist() == [0, 1]
         assert pyro_ksd.compare_table(result).attrs["verdict"].startswith("'rests' comes closest to the 12 of 13 seq")
         plots = [pyro_ksd.plot_compare]
     else:

@@ -108,7 +108,7 @@ def test_sequences_of_few_different_symbols_are_what_the_words_say(
 
 def test_the_only_symbol_is_named() -> None:
     group = check_with([("content-1", "a", -4.0, 0.01)], {"content-1": 0.001})
-    group["observed_data"]["token"].attrs["alphabet"] = '["a"]'
+    group["ksd_data"]["token"].attrs["alphabet"] = '["a"]'
     assert finding(group, "content-1") == "'a' is too rare under the model"
 
 

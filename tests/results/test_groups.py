@@ -70,8 +70,8 @@ def test_groups_hold_the_result(check: xr.DataTree) -> None:
     assert null["ksd"].dims == null["extreme"].dims == ("chain", "draw", "view")
     assert {"kind": "parametric", "num_bootstrap": 40, "seed": 7, "level": 0.05}.items() <= ksd.attrs.items()
     assert all(0 <= ksd.attrs[f"seconds_{stage}"] < 60 for stage in ("model", "kernels", "bootstrap", "localization"))
-    groups_of_all = {"ksd", "ksd_null", "ksd_ngram", "ksd_edit", "observed_data", "ksd_length", "ksd_draws"}
-    assert set(check.children) == groups_of_all
+    groups_of_all = {"ksd", "ksd_null", "ksd_ngram", "ksd_edit", "ksd_data", "ksd_length", "ksd_draws"}
+    assert set(check.children) == groups_of_all | {"posterior_predictive", "observed_data"}
     assert ksd["weight"].values.tolist() == [view.weight for view in result.views]
     assert ksd["feature_kind"].values.tolist() == [view.kernel.feature_kind for view in result.views]
     assert ksd["meaning"].values.tolist() == [view.kernel.meaning for view in result.views]
@@ -120,7 +120,7 @@ def test_the_extent_is_in_the_groups() -> None:
     codes = Sequences.of(drawn["token"].values, 5, pad=-1).to_lists()
     assert codes == size.drawn[:20].to_lists()
     assert drawn["length"].values.tolist() == [len(x) for x in codes]
-    assert drawn["token"].attrs["alphabet"] == check["observed_data"]["token"].attrs["alphabet"]
+    assert drawn["token"].attrs["alphabet"] == check["ksd_data"]["token"].attrs["alphabet"]
 
 
 @pytest.mark.parametrize("impossible", [0, 2])
@@ -206,8 +206,8 @@ def test_layout_is_that_of_the_made_up_checks(check: xr.DataTree) -> None:
     np.testing.assert_allclose(gram, matrix.dense(), rtol=1e-12)
 
 
-def test_observed_data_is_whole(check: xr.DataTree) -> None:
-    observed = check["observed_data"].to_dataset()
+def test_the_data_are_whole(check: xr.DataTree) -> None:
+    observed = check["ksd_data"].to_dataset()
     symbols = json.loads(observed["token"].attrs["alphabet"])
     again = Sequences.of(observed["token"].values, len(symbols), pad=-1)
     assert again.to_lists() == DATA.to_lists()
@@ -318,7 +318,8 @@ def test_a_posterior_predictive_check_needs_no_test_of_a_point(monkeypatch: pyte
     monkeypatch.setattr("pyro_ksd.fit_tests.absolute.GoodnessOfFit", None)
     monkeypatch.setattr(groups, "GoodnessOfFit", None)
     tree = predictive_datatree(found, data, {}, settings={"level": 0.05, "seed": 3})
-    assert set(tree.children) == {"ksd", "ksd_null", "ksd_ngram", "ksd_edit", "ksd_ppc", "observed_data"}
+    own = {"ksd", "ksd_null", "ksd_ngram", "ksd_edit", "ksd_ppc", "ksd_data"}
+    assert set(tree.children) == own | {"observed_data", "posterior_predictive", "log_likelihood"}
     assert tree["ksd_ppc"].sizes == {"chain": 2, "draw": 2, "view": 10}
     np.testing.assert_array_equal(tree["ksd_ppc"]["realized"].values.reshape(4, 10), found.realized)
     assert tree["ksd"]["weight"].values.tolist() == [view.weight for view in default_views()]
@@ -340,7 +341,7 @@ def test_impossible_rows_are_named_and_left_out() -> None:
     tree = to_datatree(result, places, whole, {1: "x_0"}, size, settings={}, gram=True)
     assert tree["ksd_impossible"]["site"].to_series().to_dict() == {1: "x_0"}
     assert tree["ksd"]["sequence"].values.tolist() == tree["ksd"]["sequence_bis"].values.tolist() == [0, *range(2, 14)]
-    assert tree["observed_data"].sizes["sequence"] == 14
+    assert tree["ksd_data"].sizes["sequence"] == 14
     assert 1 not in tree["ksd_edit"]["sequence_index"]
     edits = places[0].edits
     own = tree["ksd_edit"].to_dataset().isel(edit=slice(0, len(edits.share)))

@@ -202,3 +202,69 @@ def test_posterior_and_check_in_one_file_that_arviz_reads(tmp_path: Path) -> Non
         table = arviz.summary(to_inference_data(again), kind="stats")
     assert table.index.tolist()[:2] == ["scale", "start[0, 0]"]
     assert float(table["mean"].iloc[0]) == pytest.approx(float(tree["posterior"]["scale"].mean()), abs=0.06)
+
+
+def test_a_whole_inference_as_arviz_had_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    mcmc = run(NUTS(model), 2, monkeypatch)
+    drawn = {"x": torch.arange(36.0).view(12, 3)}
+    prior = {"scale": torch.ones(7), "start": torch.ones(7, 2, 3), "x": torch.ones(7, 3)}
+    found = from_pyro(
+        mcmc,
+        posterior_predictive=drawn,
+        prior=prior,
+        log_likelihood=True,
+        constant_data={"age": np.array([30, 40, 50])},
+        dims={"x": ["person"], "age": ["person"]},
+        coords={"person": ["a", "b", "c"]},
+    )
+    sampled = {"posterior", "sample_stats", "posterior_predictive", "log_likelihood", "prior", "prior_predictive"}
+    assert set(found.children) == sampled | {"observed_data", "constant_data"}
+    assert found["posterior_predictive"]["x"].sel(chain=1, draw=2, person="b") == 25.0
+    assert found["prior"].sizes == {"chain": 1, "draw": 7, "start_dim_0": 2, "start_dim_1": 3}
+    assert list(found["prior_predictive"].data_vars) == ["x"]
+    np.testing.assert_array_equal(found["observed_data"]["x"], DATA)
+    assert found["constant_data"]["age"].sel(person="c") == 50
+    posterior = found["posterior"].to_dataset()
+    for chain in range(2):
+        for draw in range(6):
+            point = posterior.sel(chain=chain, draw=draw)
+            law = dist.Normal(float(point["start"][0, 0]), float(point["scale"]))
+            np.testing.assert_allclose(found["log_likelihood"]["x"].sel(chain=chain, draw=draw), law.log_prob(DATA))
+
+
+def test_masked_values_and_factors_have_no_log_likelihood() -> None:
+    def masked(data: torch.Tensor) -> None:
+        scale = pyro.sample("scale", dist.Gamma(2.0, 2.0))
+        with pyro.plate("data", len(data)), pyro.poutine.mask(mask=data > 0.2):
+            pyro.sample("x", dist.Normal(0.0, scale), obs=data)
+        pyro.factor("cost", -scale)
+        pyro.deterministic("twice", 2 * scale)
+
+    found = from_pyro(run(NUTS(masked)), log_likelihood=True)
+    assert list(found["log_likelihood"].data_vars) == list(found["observed_data"].data_vars) == ["x"]
+    assert (found["log_likelihood"]["x"].isel(x_dim_0=0) == 0).all()
+    assert (found["log_likelihood"]["x"].isel(x_dim_0=1) != 0).all()
+
+
+def test_predictive_draws_alone_and_of_another_number() -> None:
+    alone = from_pyro(posterior_predictive={"x": torch.ones(5, 3)})
+    assert alone["posterior_predictive"].sizes == {"chain": 1, "draw": 5, "x_dim_0": 3}
+    with pytest.raises(ValueError, match=r"posterior_predictive: expected 6 draws of 'x', as many as .*\[5, 3\]"):
+        from_pyro(run(NUTS(model)), posterior_predictive={"x": torch.ones(5, 3)})
+    with pytest.raises(ValueError, match="expected an inference, prior= or posterior_predictive=, found none of them"):
+        from_pyro()
+
+
+def test_latents_that_no_draw_has_and_sources_without_a_model() -> None:
+    def mixture(data: torch.Tensor) -> None:
+        scale = pyro.sample("scale", dist.Gamma(2.0, 2.0))
+        with pyro.plate("data", len(data)):
+            kind = pyro.sample("kind", dist.Bernoulli(0.5), infer={"enumerate": "parallel"})
+            pyro.sample("x", dist.Normal(kind, scale), obs=data)
+
+    with pytest.raises(ValueError, match="found none of 'kind', which the inference sums out"):
+        from_pyro(run(NUTS(mixture, max_plate_nesting=1)), log_likelihood=True)
+    with pytest.raises(ValueError, match="log_likelihood: expected an MCMC object, which knows its model and data"):
+        from_pyro({"scale": torch.ones(4)}, log_likelihood=True)
+    with pytest.raises(ValueError, match="constant_data: expected arrays of numbers by name"):
+        from_pyro({"scale": torch.ones(4)}, constant_data={"name": ["a"]})

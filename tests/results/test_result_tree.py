@@ -87,7 +87,7 @@ def test_what_may_be_no_result_is_a_plain_tree(tree: ResultTree, part: Callable[
     assert type(part(tree)) is xr.DataTree
 
 
-@pytest.mark.parametrize("group", ["ksd", "ksd_ngram", "observed_data"])
+@pytest.mark.parametrize("group", ["ksd", "ksd_ngram", "ksd_data"])
 def test_a_result_without_a_group_shows_its_groups(tree: ResultTree, group: str) -> None:
     del tree[group]
     for shown in (repr(tree), tree._repr_html_()):

@@ -63,7 +63,7 @@ CASES: dict[str, tuple[Damage, str]] = {
         lambda groups: groups.pop("ksd_null"),
         "check.nc: expected the group 'ksd_null' of ksd_check(model, data), found only ['ksd', 'ksd_ngram', ",
     ),
-    "no data": (lambda groups: groups.pop("observed_data"), "expected the group 'observed_data' of ksd_check"),
+    "no data": (lambda groups: groups.pop("ksd_data"), "expected the group 'ksd_data' of ksd_check"),
     "no features": (lambda groups: groups.pop("ksd_ngram"), "expected the group 'ksd_ngram' of ksd_check"),
     "no p-values": (
         lambda groups: groups.update(ksd=groups["ksd"].drop_vars("p_value")),
@@ -163,23 +163,23 @@ CASES: dict[str, tuple[Damage, str]] = {
         "expected the group 'ksd_ppc' of ksd_check(model, data, posterior=...), found only",
     ),
     "symbols that the alphabet lacks": (
-        with_values("observed_data", "token", put((0, 0), 9)),
-        "group 'observed_data', variable 'token': expected codes of the 4 symbols, found 9",
+        with_values("ksd_data", "token", put((0, 0), 9)),
+        "group 'ksd_data', variable 'token': expected codes of the 4 symbols, found 9",
     ),
     "a code after the end": (
-        with_values("observed_data", "length", lambda values: np.maximum(values - 1, 0)),
-        "group 'observed_data', sequence 0: expected 11 codes and -1 after them, found 12 codes",
+        with_values("ksd_data", "length", lambda values: np.maximum(values - 1, 0)),
+        "group 'ksd_data', sequence 0: expected 11 codes and -1 after them, found 12 codes",
     ),
     "lengths beyond the table": (
-        with_values("observed_data", "length", put(0, 40)),
-        "group 'observed_data', sequence 0: expected 40 codes and -1 after them, found 12 codes",
+        with_values("ksd_data", "length", put(0, 40)),
+        "group 'ksd_data', sequence 0: expected 40 codes and -1 after them, found 12 codes",
     ),
     "no alphabet": (
-        lambda groups: groups["observed_data"]["token"].attrs.clear(),
+        lambda groups: groups["ksd_data"]["token"].attrs.clear(),
         "variable 'token': expected a JSON list of symbols in the attribute 'alphabet', found ''",
     ),
     "an alphabet that is no list": (
-        lambda groups: groups["observed_data"]["token"].attrs.update(alphabet='{"a": 1}'),
+        lambda groups: groups["ksd_data"]["token"].attrs.update(alphabet='{"a": 1}'),
         "variable 'token': expected a JSON list of symbols in the attribute 'alphabet', found",
     ),
     "other views": (
@@ -209,7 +209,7 @@ def test_a_sound_result_is_not_refused() -> None:
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (2, "expected a result of schema 1 or earlier, found schema 2, written by a later version of pyro_ksd; update"),
+        (3, "expected a result of schema 2 or earlier, found schema 3, written by a later version of pyro_ksd; update"),
         (0, "expected an integer from 1 on in the attribute 'schema_version', found 0"),
         ("1", "expected an integer from 1 on in the attribute 'schema_version', found '1'"),
         (1.5, "expected an integer from 1 on in the attribute 'schema_version', found 1.5"),
@@ -260,9 +260,9 @@ def test_a_comparison() -> None:
     with pytest.raises(ValueError, match="variable 'impossible': expected booleans, found int64"):
         check_result(damaged(wrong, comparison), "comparison.nc")
     with pytest.raises(
-        ValueError, match="'rank': expected finite numbers from 1 on, found 0 at model 'order 0' at view"
+        ValueError, match="'rank': expected finite numbers from 0 on, found -1 at model 'order 0' at view"
     ):
-        check_result(changed(comparison, "ksd_compare", rank=0 * comparison["ksd_compare"]["rank"]), "comparison.nc")
+        check_result(changed(comparison, "ksd_compare", rank=comparison["ksd_compare"]["rank"] - 3), "comparison.nc")
 
 
 def test_containers_with_several_results() -> None:

@@ -57,6 +57,7 @@ class PosteriorModels:
     :ivar num_chains: the number of chains that the draws come from.
     :ivar verified_order: with ``order="auto"``, that of the tables, ``None`` if there are none.
     :ivar tables: those of the ``batch``, after it was made.
+    :ivar chosen: long, which draws of each chain they are.
     :ivar values: ``[D, ...]`` by name, the draws of all chains one after the other.
     """
 
@@ -93,6 +94,7 @@ class PosteriorModels:
         check_supports("posterior", draws, sites, program, arguments)
         self.num_chains, length = next(iter(found.values())).shape[:2]
         chosen = torch.linspace(0, length - 1, min(length, max(1, num_draws // self.num_chains))).round().long()
+        self.chosen = chosen
         self.values = {name: value[:, chosen].flatten(0, 1) for name, value in found.items()}
         if len(self) > 1 and all(value.eq(value[:1]).all() for value in self.values.values()):
             warn_user(
@@ -145,6 +147,11 @@ class PosteriorModels:
             models = VerifiedBatch(models, self.alphabet_size, self.verified_order)
             self.tables = models.tables
         return EndedBatch(models, self._ends) if self._ends else models
+
+    @property
+    def is_normalized(self) -> bool:
+        """Whether log-joints are log-probabilities, see :class:`~pyro_ksd.models.SequenceModel`."""
+        return self._ended(self._plain(0)).is_normalized
 
     def without_tables(self) -> PosteriorModels:
         """The same without tables that the user did not ask for."""

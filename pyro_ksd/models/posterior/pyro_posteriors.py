@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -11,11 +11,13 @@ from typing import Any
 import pyro
 import torch
 from pyro import poutine
+from pyro.distributions import Delta, Unit
 from pyro.infer import MCMC, Predictive
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_mapping, found
-from pyro_ksd.models.programs.global_sites import Shapes, as_value, check_names
+from pyro_ksd.models.programs.exact_probabilities import innermost
+from pyro_ksd.models.programs.global_sites import Shapes, as_value, bind, check_names
 from pyro_ksd.models.programs.plate_layout import sample_sites
 from pyro_ksd.models.programs.program_errors import is_ours
 from pyro_ksd.models.session_state import isolated
@@ -146,6 +148,89 @@ def divergences(source: Any) -> Tensor | None:
     for row, chain in zip(diverging, chains, strict=True):
         row[chain["divergences"]] = True
     return diverging
+
+
+def observations(source: Any, *arguments: Any) -> dict[str, Tensor]:
+    """The values of the observed sites, by name; nothing for draws that do not tell what they were inferred from.
+
+    :param source: an ``MCMC`` object after its run, or a ``Predictive``.
+    :param arguments: of the model, for a ``Predictive``.
+    """
+    model, known, named = _model_of(source, arguments)
+    if model is None:
+        return {}
+    with isolated(validate=False, seed=0):
+        trace = poutine.trace(model).get_trace(*known, **named)
+    return {name: site["value"] for name, site in sample_sites(trace) if _is_data(site)}
+
+
+def pointwise_log_likelihood(source: Any) -> dict[str, Tensor]:
+    """The log-probability of each observed value under each posterior draw, ``[chains, draws, ...]`` by site.
+
+    The model runs once for each draw, so that its plates need not leave room for a dimension of draws.
+
+    :param source: an ``MCMC`` object after its run.
+    :raises ValueError: for other sources, and for a model that has discrete latents, of which there are no draws.
+    """
+    model, known, named = _model_of(source, ())
+    if model is None or not isinstance(source, MCMC):
+        raise ValueError(
+            f"log_likelihood: expected an MCMC object, which knows its model and data, found {found(source)}; leave "
+            "out log_likelihood="
+        )
+    draws = _samples_of(source)
+    chains, length = next(iter(draws.values())).shape[:2]
+    scored: dict[str, list[Tensor]] = {}
+    for index in range(chains * length):
+        point = {name: value[index // length, index % length] for name, value in draws.items()}
+        with isolated(validate=False, seed=0):
+            trace = poutine.trace(bind(model, point)).get_trace(*known, **named)
+        for name, site in sample_sites(trace):
+            if not site["is_observed"] and name not in draws:
+                raise ValueError(
+                    f"log_likelihood: expected draws of all latent sites, found none of {name!r}, which the inference "
+                    "sums out; ksd_check(..., posterior=...) gives the log-likelihood of whole sequences"
+                )
+            if name not in draws and _is_data(site):
+                mask = torch.as_tensor(True if site["mask"] is None else site["mask"])
+                scored.setdefault(name, []).append(site["fn"].log_prob(site["value"]).where(mask, 0.0).detach())
+    return {name: torch.stack(values).unflatten(0, (chains, length)) for name, values in scored.items()}
+
+
+def in_chains(option: str, values: Mapping[str, Tensor], shape: tuple[int, int] | None) -> dict[str, Tensor]:
+    """Predictive draws ``[chains, draws, ...]``, from draws of all chains one after the other.
+
+    :param option: the name of the argument, for errors.
+    :param shape: the numbers of chains and of draws of each; ``None`` for one chain.
+    """
+    shaped = {}
+    for name, value in values.items():
+        draws = as_value(option, name, value)
+        leading = shape or (1, len(draws) if draws.ndim else 0)
+        if draws.shape[:2] == leading:
+            shaped[name] = draws
+        elif draws.ndim and len(draws) == leading[0] * leading[1]:
+            shaped[name] = draws.reshape(*leading, *draws.shape[1:])
+        else:
+            raise ValueError(
+                f"{option}: expected {leading[0] * leading[1]} draws of {name!r}, as many as of the posterior, found "
+                f"the shape {list(draws.shape)}; draw them with Predictive(model, mcmc.get_samples())"
+            )
+    return shaped
+
+
+def _model_of(source: Any, arguments: Sequence[Any]) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
+    """The model of an inference and the arguments that it was run with; no model where that is not known."""
+    if isinstance(source, MCMC) and hasattr(source.kernel, "model"):
+        return source.kernel.model, source._args or (), source._kwargs or {}
+    if isinstance(source, Predictive):
+        return source.model, arguments, {}
+    return None, (), {}
+
+
+def _is_data(site: Mapping[str, Any]) -> bool:
+    """Whether a site observes data: neither a factor nor a ``pyro.deterministic``."""
+    return bool(site["is_observed"]) and not isinstance(innermost(site["fn"]), Unit | Delta)
 
 
 def _latent_shapes(guide: Any, *arguments: Any) -> Shapes:

@@ -125,6 +125,10 @@ class LoopProgram(ChunkedModel):
         return True
 
     @property
+    def is_normalized(self) -> bool:
+        return self.can_draw
+
+    @property
     def defines_lengths(self) -> bool:
         """A program that makes sequences says when they end."""
         return True

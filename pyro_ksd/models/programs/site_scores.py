@@ -8,12 +8,13 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import torch
+from pyro.distributions import Delta, Unit
 from pyro.ops import packed
 from pyro.ops.contract import contract_to_tensor
 from pyro.poutine.trace_struct import Trace
 from torch import Tensor
 
-from pyro_ksd.models.programs.exact_probabilities import exact_log_prob
+from pyro_ksd.models.programs.exact_probabilities import exact_log_prob, innermost
 from pyro_ksd.models.programs.plate_layout import is_enumerated
 
 Sites = list[tuple[str, dict[str, Any]]]
@@ -83,6 +84,17 @@ def masked_log_prob(site: dict[str, Any]) -> Tensor:
     if mask is False:
         return torch.zeros_like(values)
     return torch.where(mask, values, 0.0)
+
+
+def is_factor(named: tuple[str, dict[str, Any]]) -> bool:
+    """Whether a site only multiplies the probability: a ``pyro.factor``, or a ``Delta`` with a density of its own.
+
+    >>> import pyro.distributions as dist
+    >>> is_factor(("f", {"fn": dist.Unit(torch.zeros(3))})), is_factor(("x", {"fn": dist.Delta(torch.zeros(3))}))
+    (True, False)
+    """
+    kind = innermost(named[1]["fn"])
+    return isinstance(kind, Unit) or (isinstance(kind, Delta) and bool((kind.log_density != 0).any()))
 
 
 def nan_error(sites: Sites, sequence: Sequence[Hashable]) -> ValueError:

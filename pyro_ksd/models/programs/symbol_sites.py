@@ -55,6 +55,20 @@ def check_symbol_sites(sites: Sites, tokens: Tensor, dim: int, data: Sequences) 
             raise missing_symbols(name, size, alphabet_size)
 
 
+def observe_twice(sites: Sites, tokens: Tensor, dim: int) -> bool:
+    """Whether two sites observe the symbols of one step, as in a product of experts, which is not normalized.
+
+    :param sites: these and the following as for :func:`check_symbol_sites`.
+    """
+    observing = torch.zeros(tokens.shape[1], dtype=torch.long)
+    for _, site in sites:
+        if site["is_observed"] and _num_values(site["fn"]) is not None:
+            codes, counts = _observed(site, dim)
+            agrees = ((codes[:, :, None] == tokens[:, None]) | ~counts[:, :, None]).all(0)
+            observing += agrees[counts.any(0)].any(0)
+    return bool((observing > 1).any())
+
+
 def missing_symbols(site: str, known: int, alphabet_size: int) -> ValueError:
     """What to say of a site that knows more symbols than the alphabet has."""
     return ValueError(

@@ -51,13 +51,14 @@ from pyro_ksd.models.programs.repeatability import InitialParams
 from pyro_ksd.models.programs.site_scores import (
     Sites,
     first_and_others,
+    is_factor,
     masked_log_prob,
     nan_error,
     score_sites,
     summed_over_sites,
     summed_over_states,
 )
-from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, random_sequences
+from pyro_ksd.models.programs.symbol_sites import check_symbol_sites, observe_twice, random_sequences
 from pyro_ksd.models.repeated_runs import repeatable
 from pyro_ksd.models.rounding import rounding_of_ratios
 from pyro_ksd.models.session_state import isolated, session_kept
@@ -117,8 +118,10 @@ class VectorizedProgram(ChunkedModel):
         self._plate_depth = 0
         self._enumerated = False
         self._layout, sites, tokens = self._inspect(example)
+        self._is_product = any(map(is_factor, sites))
         if self._vectors is None:
             check_symbol_sites(sites, tokens, self._layout.dim, given)
+            self._is_product |= observe_twice(sites, tokens, self._layout.dim)
 
     @property
     def parameter_shapes(self) -> Shapes:
@@ -182,6 +185,11 @@ class VectorizedProgram(ChunkedModel):
     @property
     def takes_covariates(self) -> bool:
         return self.convention.takes_covariates
+
+    @property
+    def is_normalized(self) -> bool:
+        """Whether the program can be asked for sequences, has no factor in the plate, and observes no symbol twice."""
+        return self.can_draw and not self._is_product
 
     @property
     def can_draw(self) -> bool:

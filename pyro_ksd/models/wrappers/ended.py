@@ -94,6 +94,10 @@ class EndedModel(ConstrainedModel):
         return self._ends
 
     @property
+    def is_normalized(self) -> bool:
+        return self.model.is_normalized
+
+    @property
     def default_neighborhood(self) -> Neighborhood:
         return ENDED_EDITS
 

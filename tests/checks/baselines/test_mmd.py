@@ -143,7 +143,7 @@ def test_data_with_names_and_impossible_data_can_be_compared() -> None:
     never_b = MarkovSequence.from_transitions(torch.tensor([1.0, 0.0]), torch.eye(2), stop=0.5)
     check = mmd_check(never_b, ["ab", "b", "ba", "bb"] * 3, num_bootstrap=99, progress=False)
     assert float(check["ksd"]["p_value_overall"]) <= 0.05
-    assert check["observed_data"]["token"].attrs["alphabet"] == '["a", "b"]'
+    assert check["ksd_data"]["token"].attrs["alphabet"] == '["a", "b"]'
 
 
 def test_data_of_the_same_seed_are_not_the_sample_of_the_model() -> None:
@@ -171,7 +171,7 @@ def test_mmd_finds_a_wrong_model_and_keeps_a_right_one(more: dict[str, Any]) -> 
 
 
 def test_integers_are_codes_of_the_models_symbols() -> None:
-    assert mmd_check(walk(), [[0, 1], [1, 2]], num_bootstrap=1, progress=False)["observed_data"].sizes["sequence"] == 2
+    assert mmd_check(walk(), [[0, 1], [1, 2]], num_bootstrap=1, progress=False)["ksd_data"].sizes["sequence"] == 2
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ CHECKS = [mmd_check, likelihood_ratio_check]
 @pytest.mark.parametrize("check", CHECKS)
 def test_result_can_be_read_and_drawn_as_that_of_the_stein_check(check: Any) -> None:
     found = check(walk(), walks(20, hold=0.6), num_bootstrap=60, progress=False)
-    assert set(found.children) == {"ksd", "ksd_null", "observed_data"}
+    assert set(found.children) == {"ksd", "ksd_null", "ksd_data", "observed_data"}
     assert verdict(found).startswith("the model does not fit (p = 0.0")
     assert "p-values from 60 draws of the parametric bootstrap" in repr(summary(found))
     assert len(plot_null(found)) == found["ksd"].sizes["view"]

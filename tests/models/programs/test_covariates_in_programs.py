@@ -434,7 +434,7 @@ def test_comparison_and_baselines() -> None:
         grouped(sequences, lengths, {**covariates, "group": 1 - covariates["group"]})
 
     found = ksd_compare({"grouped": grouped, "swapped": swapped}, data, progress=False)["ksd_compare"]
-    assert found["rank"].sel(view="overall").values.tolist() == [1, 2]
+    assert found["rank"].sel(view="overall").values.tolist() == [0, 1]
     assert float(mmd_check(grouped, data, num_bootstrap=50, progress=False)["ksd"]["p_value_overall"]) > 0.02
     with pytest.raises(ValueError, match="num_samples: expected a multiple of the 40 sequences, so that samples have"):
         mmd_check(grouped, data, num_samples=50, num_bootstrap=5, progress=False)

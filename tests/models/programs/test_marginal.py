@@ -376,7 +376,7 @@ def test_models_are_compared() -> None:
         marginal={"weak": Marginal(num_points=16), "true": Marginal(num_points=16)},
         progress=False,
     )
-    assert found["ksd_compare"]["rank"].sel(view="overall").values.tolist() == [2, 1]
+    assert found["ksd_compare"]["rank"].sel(view="overall").values.tolist() == [1, 0]
     with pytest.raises(ValueError, match=r"marginal: expected names of models, out of \['a', 'b'\], found \['c'\]"):
         ksd_compare({"a": weak, "b": weak}, DATA, marginal={"c": Marginal()}, progress=False)
 

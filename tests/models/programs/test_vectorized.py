@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pyro
@@ -355,3 +356,44 @@ def test_a_program_may_return_sequences(padded: bool) -> None:
 
     model = as_model(of_padded if padded else of_lengths, DATA)
     assert model.draw(3).to_lists() == drawn.to_lists()
+
+
+def experts(sequences: Tensor, lengths: Tensor) -> None:
+    """Two distributions of the same symbols: their product is not normalized."""
+    with pyro.plate("sequences", len(lengths)):
+        chain_steps(sequences, lengths)
+        for t in range(sequences.shape[1]):
+            with poutine.mask(mask=t < lengths):
+                pyro.sample(f"y_{t}", dist.Categorical(programs.INITIAL.expand(len(lengths), -1)), obs=sequences[:, t])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [programs.chain_with_stop, programs.second_order, programs.length_first, programs.hmm, programs.mixture_of_chains],
+    ids=lambda program: program.__name__,
+)
+def test_the_probabilities_of_a_normalized_program_sum_to_one(program: Callable[..., Any]) -> None:
+    model = VectorizedProgram(with_samples(program), DATA)
+    assert model.is_normalized
+    every = [[], *([*word] for length in range(1, 8) for word in product(range(SIZE), repeat=length))]
+    total = model.log_joint(Sequences.of(every, SIZE)).exp().sum()
+    assert 0.7 < total <= 1 + 1e-9  # longer sequences are missing
+    assert not VectorizedProgram(program, DATA).is_normalized or program is programs.chain_with_stop  # it cannot draw
+
+
+@pytest.mark.parametrize(
+    "program",
+    [programs.product_of_experts, programs.mrf_by_steps, programs.mrf_by_sequence, experts],
+    ids=lambda program: program.__name__,
+)
+def test_factors_and_products_are_not_normalized(program: Callable[..., Any]) -> None:
+    assert not VectorizedProgram(with_samples(program), DATA).is_normalized
+
+
+def with_samples(program: Callable[..., Any]) -> Callable[..., Any]:
+    """The program, as if it could make sequences."""
+
+    def made(sequences: Tensor, lengths: Tensor, num_sequences: int = 0) -> None:
+        program(sequences, lengths)
+
+    return made

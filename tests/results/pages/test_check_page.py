@@ -72,7 +72,7 @@ def test_how_large_it_is() -> None:
 def test_what_to_look_at_first() -> None:
     check = check_with([("content-2", "aa", -4.0, 0.01)], {"content-2": 0.001}, symbols=["a", "b"])
     [first] = page_of_check(check, 5).first
-    texts = ["".join("ab"[code] for code in row if code >= 0) for row in check["observed_data"]["token"].values]
+    texts = ["".join("ab"[code] for code in row if code >= 0) for row in check["ksd_data"]["token"].values]
     having = [text for text in texts if "aa" in text]
     assert first.startswith(f"'aa' is too rare under the model. It is in {len(having)} of the 30 sequences, such as ")
     assert all(text in having for text in first.removesuffix(".").split("such as ")[1].split(", "))

@@ -96,12 +96,12 @@ def with_texts(label: str, view: str, texts: list[str]) -> xr.DataTree:
     check = check_with([(view, label, -4.0, 0.01)], {view: 0.001}, symbols=list(symbols))
     longest = max(map(len, texts))
     token = np.array([[symbols.index(one) for one in text] + [-1] * (longest - len(text)) for text in texts])
-    data = check["observed_data"].to_dataset()
+    data = check["ksd_data"].to_dataset()
     new = xr.Dataset(
         {"token": (("sequence", "position"), token, data["token"].attrs), "length": ("sequence", [*map(len, texts)])},
         coords={"sequence": np.arange(len(texts)), "position": np.arange(longest)},
     )
-    return check.assign({"observed_data": xr.DataTree(new)})
+    return check.assign({"ksd_data": xr.DataTree(new)})
 
 
 @pytest.mark.parametrize(

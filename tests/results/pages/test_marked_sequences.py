@@ -20,7 +20,7 @@ def test_marks_are_proportional_to_the_shares(symbols: list[str]) -> None:
         assert row.index == one["shown_sequence"].values[place]
         assert row.contribution == one["contribution"].sel(sequence=row.index).item()
         assert row.share == row.contribution / one["statistic"].item()
-        codes = check["observed_data"]["token"].sel(sequence=row.index).values[: row.length]
+        codes = check["ksd_data"]["token"].sel(sequence=row.index).values[: row.length]
         assert row.symbols == [symbols[code] for code in codes]
         parts = one["attribution"].isel(shown=place).values[: row.length + 1] / strongest
         assert row.marks == [0 if part < 0.08 else int(np.ceil(4 * part)) for part in parts.tolist()]
@@ -55,7 +55,7 @@ def test_long_sequences_are_cut() -> None:
 
 def test_symbols_are_readable() -> None:
     check = made_up_check([" ", "\n"])
-    group: xr.Dataset = check["observed_data"].to_dataset()
+    group: xr.Dataset = check["ksd_data"].to_dataset()
     for symbols, length in zip(shown_symbols(check, group), group["length"].values, strict=True):
         assert len(symbols) == length
         assert set(symbols) <= {"␣", "\\n"}

@@ -191,7 +191,7 @@ def test_results_with_few_groups_have_a_report(tmp_path: Path) -> None:
     check = made_up_check()
     ksd = check["ksd"].to_dataset()[["statistic", "p_value", "p_value_overall", "meaning"]]
     groups = {"ksd": ksd.drop_dims("sequence", errors="ignore"), "ksd_null": check["ksd_null"].to_dataset()[["ksd"]]}
-    other = xr.DataTree.from_dict({**groups, "observed_data": check["observed_data"].to_dataset()})
+    other = xr.DataTree.from_dict({**groups, "ksd_data": check["ksd_data"].to_dataset()})
     tables = Tables(written(other, tmp_path))
     assert "views" in tables.texts
     assert "ngrams" not in tables.texts
