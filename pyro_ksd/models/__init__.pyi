@@ -3,6 +3,8 @@ from .base import SequenceModel as SequenceModel
 from .conversion import as_model as as_model
 from .distributions.base import SequenceDistribution as SequenceDistribution
 from .distributions.hidden_markov import HiddenMarkovSequence as HiddenMarkovSequence
+from .distributions.hidden_markov_converters import from_hmmlearn as from_hmmlearn
+from .distributions.hidden_markov_converters import from_pomegranate as from_pomegranate
 from .distributions.independent import IndependentSequence as IndependentSequence
 from .distributions.linear_chain_mrf import LinearChainMRF as LinearChainMRF
 from .distributions.markov import MarkovSequence as MarkovSequence
