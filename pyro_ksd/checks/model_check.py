@@ -74,67 +74,69 @@ def ksd_check(
     seed: Seed = 0,
     progress: bool = True,
 ) -> ResultTree:
-    """Checks whether the data could have come from the model, and where it fails if they could not.
+    """Tests whether the data come from the model, and shows where the model fails if they do not.
 
-    A model that gives probability 0 to some sequences cannot have made them: the overall p-value is then 0. A warning
-    says so, and the others are checked as well.
+    If some sequences have probability 0 under the model, the overall p-value is 0. A warning says so, and the check
+    also tests the other sequences.
 
     :param model: a Pyro program ``model(sequences, lengths)``, ``model(x)`` or ``model()``, a distribution, or an
         object with ``log_joint`` and ``log_ratio``; see :func:`~pyro_ksd.models.as_model`.
     :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
-    :param views: what to look at: names of :func:`~pyro_ksd.stein.default_views` and
+    :param views: the aspects to compare: names of :func:`~pyro_ksd.stein.default_views` and
         :func:`~pyro_ksd.stein.further_views`, kinds with a number such as ``"content-4"``, ``"position-3"``,
-        ``"skip-5"``, ``"start-2"`` or ``"repeats-6"``, or views of your own. Left out, all default views.
-        Change it if you care for one aspect alone (more power for it), or for one that no default view sees.
-    :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions; only
-        substitutions for a program that gives no probability to lengths; for a model that states which edits suit it,
-        as :class:`~pyro_ksd.models.AutoregressiveModel` does, those. Fewer edits take less time and have less power.
+        ``"skip-5"``, ``"start-2"`` or ``"repeats-6"``, or views of your own. The default is all default views.
+        Change it if you care about one aspect only (more power for it), or about one that no default view sees.
+    :param neighborhood: the edits of the default views. The default is all substitutions, insertions and deletions. It
+        is only substitutions for a program that does not define lengths, and the model's own edits for a model that
+        has some, such as :class:`~pyro_ksd.models.AutoregressiveModel`. Fewer edits take less time and have less power.
         With :class:`Substitutions() <pyro_ksd.edits.Substitutions>` the model is checked given the lengths: there is no
         view ``length``.
-    :param balancing: the balancing function of the default views, ``"barker"`` if left out. ``"mpf"`` sees small faults
-        of a model better in small data, but its weights are unbounded.
+    :param balancing: the balancing function of the default views, ``"barker"`` by default. ``"mpf"`` has more power
+        for small faults in small data, but its weights are unbounded.
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
-    :param order: the order of a program whose steps depend only on the ``order`` symbols before them; makes the check
-        of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`. ``"auto"`` looks for such an order
-        itself: tables then give the log-ratios of data sets that are drawn from the model, as long as they agree with
-        it, but never those of the data. ``None`` uses no tables.
-    :param end: the symbol with which every sequence ends, or a list of such symbols, for a model that draws symbol
-        after symbol until one of them comes. The symbol is part of the data; edits happen in front of it.
+    :param order: the order of a program whose steps depend only on the ``order`` symbols before them. This makes the
+        check of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`. ``"auto"`` looks for such an
+        order: tables then give the log-ratios of data sets drawn from the model, as long as they agree with it, but
+        never those of the data. ``None`` uses no tables.
+    :param end: the symbol with which every sequence ends, or a list of such symbols, for a model that draws
+        symbols until it draws one of them. The symbol is part of the data, and edits happen before it.
     :param marginal: how to integrate over continuous latents that each sequence has, such as the code of a VAE or a
         random effect: ``Marginal()``, or ``Marginal(guide)``; see :class:`~pyro_ksd.models.Marginal`.
-    :param sampler: draws sequences from a model that cannot: takes their number and a generator, and, where it has a
-        third parameter ``covariates``, the covariates to draw for.
+    :param sampler: a function that draws sequences, for a model that has no sampler of its own. It takes the number of
+        sequences and a generator, and the covariates if it has a third parameter ``covariates``.
     :param posterior: draws of a program's global sites, for a posterior predictive check: an ``MCMC`` object after its
-        run, draws by name, a guide, a ``Predictive``, or an ArviZ container with a group ``posterior``. Of more than
-        ``num_bootstrap`` draws, so many are taken at even distances. The p-values are posterior predictive ones.
+        run, draws by name, a guide, a ``Predictive``, or an ArviZ container with a group ``posterior``. If
+        there are more than ``num_bootstrap`` draws, the check uses ``num_bootstrap`` evenly spaced ones. The p-values
+        are posterior predictive p-values.
     :param refit: for a model whose parameters were estimated from the same data: ``refit(model, sequences)`` fits it
-        and gives a model, or values of its parameters by name. It is applied to the data and to each null draw. See
+        and returns a model, or values of its parameters by name. It is applied to the data and to each null draw. See
         :class:`~pyro_ksd.models.RefitMarkov` and :class:`~pyro_ksd.models.RefitSVI`.
     :param bootstrap: where the null draws come from. ``"parametric"`` draws data sets from the model and has the exact
-        level; ``"wild"`` needs no samples and is right for large data; ``"auto"`` is parametric where the model can be
-        sampled and the data have fewer than 100 sequences, or so few edits that it takes seconds, unless the model is a
-        loop that branches on its symbols, symbols are vectors of which the alphabet lacks some, or all edits are
-        substitutions and lengths differ: those of new data sets would not be given.
-    :param num_bootstrap: the number ``B`` of null draws. The smallest p-value of a view is ``1 / (B + 1)``, and that of
-        all views together up to ``1 / (s (B + 1))`` where only one view sees a fault and ``s`` is its share of the
-        weight of all views: take more for a smaller level.
-    :param level: the p-value up to which the verdict is that the model does not fit.
-    :param tolerance: how much misfit is too little to matter, such as ``0.01``: then the check also says whether more
-        than this share of the sequences do not come from the model, or whether the data are demonstrably close to it,
-        and which n-grams are off by more than a factor of 1.25; see *How large is it?* in the method page.
-    :param attribution: whether to keep the share of every position of every sequence. Left out, those of the 1,000
-        sequences of each view with the largest shares.
-    :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`; they take
-        ``8 n²`` bytes a view.
+        level. ``"wild"`` needs no samples and is asymptotically valid. ``"auto"`` is parametric if the model can be
+        sampled and the data have fewer than 100 sequences, or so few edits that it takes seconds. It is wild if the
+        model is a loop that branches on its symbols, if symbols are vectors and the alphabet lacks some of them, or if
+        all edits are substitutions and lengths differ, because new data sets would have other lengths.
+    :param num_bootstrap: the number ``B`` of null draws. The smallest p-value of a view is ``1 / (B + 1)``. If only
+        one view sees a fault, the smallest overall p-value is up to ``1 / (s (B + 1))``, where ``s`` is the share of
+        this view in the weight of all views. Use more draws for a smaller level.
+    :param level: the verdict is that the model does not fit if the overall p-value is at most this.
+    :param tolerance: how much misfit you accept, such as ``0.01``. The check then also says whether more than this
+        share of the sequences do not come from the model, whether the data are demonstrably close to the model, and
+        which n-grams are off by more than a factor of 1.25. See *How large is it?* on the page about the method.
+    :param attribution: whether to keep the share of every position of every sequence. By default, a result keeps those
+        of the 1,000 sequences of each view with the largest shares.
+    :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`. They take
+        ``8 n²`` bytes per view.
     :param replicates: whether to keep the symbols of replicated data, ``token`` in the group ``posterior_predictive``;
         their lengths and symbol counts are kept in any case.
-    :param checkpoint: a file in which finished null draws are kept, safely against crashes. The same call goes on from
-        there after it was stopped, and gives the same result, bit for bit. Delete the file when you have the result.
-    :param seed: of all random numbers; the same seed gives the same result. An integer, or a ``torch.Generator``, from
-        which it is drawn.
+    :param checkpoint: a file in which finished null draws are saved, safe against crashes. After an interruption, the
+        same call resumes from this file and gives the same result, bit for bit. Delete the file when you have the
+        result.
+    :param seed: the seed of all random numbers: an integer, or a ``torch.Generator`` from which it is drawn. The same
+        seed gives the same result.
     :param progress: whether to show a progress bar, after two seconds, on a terminal or in a notebook.
-    :returns: the groups of :func:`~pyro_ksd.results.to_datatree`. Read them with :func:`~pyro_ksd.results.summary`, see
-        them with :func:`~pyro_ksd.plots.plot_check`.
+    :returns: the groups of :func:`~pyro_ksd.results.to_datatree`. Print them with :func:`~pyro_ksd.results.summary`,
+        plot them with :func:`~pyro_ksd.plots.plot_check`.
 
     >>> import torch
     >>> from pyro_ksd import MarkovSequence, verdict
