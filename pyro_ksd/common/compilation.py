@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 
 from pyro_ksd.common.progress import announce
+from pyro_ksd.common.torch_threads import chosen_threads
 
 SWITCH = "PYRO_KSD_COMPILED"
 """The environment variable that switches compiled loops off if it is 0."""
@@ -89,7 +89,7 @@ def num_threads() -> int:
     """How many threads share the rows: one for each processor of this process, but no more than torch has."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on every system
     processors = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return min(processors, torch.get_num_threads())
+    return min(processors, chosen_threads())
 
 
 def share_rows(loop: Callable[[int, int], object], work: np.ndarray) -> None:

@@ -5,8 +5,8 @@ A row is handled at a time. Around each place of it, what an edit destroys is fo
 windows are really taken out of the counts. Created ones are put in one after the other and taken out again, so that
 counts change by one and equal windows need no search. An inserted symbol adds one product to the code of a window.
 
-All compiled loops are in this module: numba compiles a function again if its own file has changed, but not if a
-function that it calls has changed in another file.
+A compiled loop calls only compiled functions of its own module: numba compiles a function again if its own file has
+changed, but not if a function that it calls has changed in another file.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Counting(NamedTuple):
 
     :ivar tokens: long ``[N, T]``.
     :ivar lengths: long ``[N]``.
+    :ivar size: the number of symbols.
     :ivar digits: long ``[width]``, the factors of the symbols of a window in its code, from the last to the first.
     :ivar transformed: ``T(c)`` of the counts ``0, 1, ...``; ``step`` and ``gain`` are ``T(c + 1) - T(c)`` and
         ``T(c + 1)² - T(c)²``.
@@ -35,6 +36,7 @@ class Counting(NamedTuple):
 
     tokens: np.ndarray
     lengths: np.ndarray
+    size: int
     digits: np.ndarray
     transformed: np.ndarray
     step: np.ndarray
@@ -54,6 +56,21 @@ class Slots(NamedTuple):
     counts: np.ndarray
     keys: np.ndarray
     claimed: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """Room for the work on one row, which takes time to get for each of them.
+
+    :ivar own: long, the slot of the window that ends at each position.
+    :ivar codes: long, the codes of the windows that a splice creates, without what the inserted symbols add.
+    :ivar created: long, their slots.
+    :ivar stays: which windows a splice leaves as they are.
+    """
+
+    own: np.ndarray
+    codes: np.ndarray
+    created: np.ndarray
+    stays: np.ndarray
 
 
 class Entries(NamedTuple):
@@ -100,6 +117,19 @@ def hash_table(room: np.ndarray) -> Slots:
     size = 1 << (2 * most - 1).bit_length()
     keys = np.full(size, _FREE, dtype=np.int64)
     return Slots(np.zeros(size, dtype=np.int32), keys, np.zeros(most + 1, dtype=np.int64))
+
+
+@compiled
+def _scratch(counting: Counting, edits: FlatEdits) -> Scratch:
+    most = len(counting.digits)
+    for block in range(len(edits.shapes)):
+        most = max(most, len(counting.digits) + max(edits.shapes[block, 0], edits.shapes[block, 1]))
+    return Scratch(
+        np.empty(counting.tokens.shape[1] + 1, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.zeros(most, np.bool_),
+    )
 
 
 @compiled
@@ -172,6 +202,7 @@ def _visit_row(
     counting: Counting,
     edits: FlatEdits,
     slots: Slots,
+    scratch: Scratch,
     values: np.ndarray,
     weights: Any,
     coefficients: Any,
@@ -185,6 +216,7 @@ def _visit_row(
     # Numba counts references: each array is taken out of its tuple once, and none is passed on for each edit.
     tokens = counting.tokens[row]
     length = counting.lengths[row]
+    size = counting.size
     digits = counting.digits
     transformed = counting.transformed
     step = counting.step
@@ -202,7 +234,10 @@ def _visit_row(
     mask = len(keys) - 1
     by_counts = by_energy and gain[1] != gain[0]  # else the scale depends on the length alone
     width = len(digits)
-    own = np.empty(max(length, 1), np.int64)  # the slot of the window that ends at each position
+    own = scratch.own
+    codes = scratch.codes
+    created = scratch.created
+    stays = scratch.stays
     energy = 0.0
     for end in range(width - 1, length):
         code = 0
@@ -228,8 +263,9 @@ def _visit_row(
         divisor = divisors[max(new_length, 0)]
         num_windows = max(new_length - width + 1, 0)
         scale = _scale(num_windows * gain[0], divisor, num_windows > 0, by_energy)
-        codes = np.empty(arrived + width, np.int64)
-        created = np.empty(arrived + width, np.int64)
+        is_swap = removed == 1 and arrived == 1
+        for j in range(width):
+            stays[j] = is_swap and digits[j] == 0  # the other symbols of the window count
         edit = edits.edits[block, row]
         last_edit = edits.edits[block, row + 1]
         while edit < last_edit:
@@ -239,6 +275,8 @@ def _visit_row(
             rest = energy
             lost = 0.0
             for end in range(first_end, last_end):
+                if stays[end - start]:
+                    continue
                 slot = own[end]
                 counts[slot] -= 1
                 rest -= gain[counts[slot]]
@@ -258,6 +296,8 @@ def _visit_row(
                     for i in range(first, j):
                         difference = codes[i] - codes[j]
                         digit = digits[j] - digits[i]
+                        if stays[i] or stays[j] or abs(difference) > abs(digit) * size:
+                            continue
                         for other in range(edit, stop):
                             repeated += difference == digit * inserted[first_symbol + other]
                 is_simple = repeated == 0
@@ -271,6 +311,8 @@ def _visit_row(
                     for other in range(edit, stop):
                         steps[other] = common * (scale - old_scale) - scale * lost
                 for j in range(first, last):
+                    if stays[j]:
+                        continue
                     code = codes[j]
                     digit = digits[j]
                     for other in range(edit, stop):
@@ -285,6 +327,8 @@ def _visit_row(
                 new_energy = rest
                 moved = -lost
                 for j in range(first, last):
+                    if stays[j]:
+                        continue
                     code = codes[j]
                     if arrived == 1:
                         code += digits[j] * inserted[symbols]
@@ -309,10 +353,13 @@ def _visit_row(
                 if coefficients is not None:
                     steps[edit] = scale * moved + common * (scale - old_scale)
                     for j in range(first, last):
-                        counts[created[j]] -= 1
+                        if not stays[j]:
+                            counts[created[j]] -= 1
                 if weights is not None:
                     weight = weights[edit] * scale
                     for j in range(first, last):
+                        if stays[j]:
+                            continue
                         slot = created[j]
                         count = counts[slot] - 1
                         counts[slot] = count
@@ -321,6 +368,8 @@ def _visit_row(
                     common += weights[edit] * (scale - old_scale)
                 edit += 1
             for end in range(first_end, last_end):
+                if stays[end - start]:
+                    continue
                 slot = own[end]
                 if weights is not None:
                     values[slot] -= all_weights * step[counts[slot]]
@@ -343,8 +392,9 @@ def dense_features(
     matrix: np.ndarray,
 ) -> None:
     """Adds the Stein features of some rows to a matrix ``[N, D]`` with a column for every code."""
+    scratch = _scratch(counting, edits)
     for row in range(first, last):
-        _visit_row(row, counting, edits, slots, matrix[row], weights, None, None)
+        _visit_row(row, counting, edits, slots, scratch, matrix[row], weights, None, None)
 
 
 @compiled
@@ -362,8 +412,9 @@ def sparse_features(
     keys = slots.keys
     claimed = slots.claimed
     values = np.zeros(len(slots.counts))
+    scratch = _scratch(counting, edits)
     for row in range(first, last):
-        _visit_row(row, counting, edits, slots, values, weights, None, None)
+        _visit_row(row, counting, edits, slots, scratch, values, weights, None, None)
         begin = entries.begin[row]
         codes = entries.code[begin : entries.begin[row + 1]]
         room = entries.value[begin : entries.begin[row + 1]]
@@ -443,6 +494,19 @@ def sum_features(groups: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> N
 
 
 @compiled
+def sum_by_owner(owner: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
+    """Adds values ``[E]`` to the sums of their owners, ``[N]``; quick where values of one owner follow each other."""
+    edit = 0
+    while edit < len(owner):
+        row = owner[edit]
+        total = 0.0
+        while edit < len(owner) and owner[edit] == row:
+            total += values[edit]
+            edit += 1
+        sums[row] += total
+
+
+@compiled
 def _free(keys: np.ndarray, claimed: np.ndarray) -> None:
     """Empties the hash table."""
     for index in range(claimed[0]):
@@ -469,16 +533,22 @@ def window_steps(
     own = coefficients.value
     is_direct = len(keys) == 0
     values = np.zeros(len(slots.counts)) if is_direct else np.full(len(keys), np.nan)
+    scratch = _scratch(counting, edits)
     for row in range(first, last):
         begin = coefficients.begin[row]
-        if is_direct:
-            for column in range(len(codes)):
-                values[codes[column]] = total[column]
-        for entry in range(begin, coefficients.begin[row + 1]):
-            column = columns[entry] if len(columns) > 0 else entry - begin
-            slot = codes[column] if is_direct else _slot(codes[column], keys, claimed)
-            values[slot] = total[column] - own[entry]
-        _visit_row(row, counting, edits, slots, values, None, coefficients, steps)
+        end = coefficients.begin[row + 1]
+        if is_direct and len(columns) == 0:
+            for entry in range(begin, end):
+                values[codes[entry - begin]] = total[entry - begin] - own[entry]
+        else:
+            if is_direct:
+                for column in range(len(codes)):
+                    values[codes[column]] = total[column]
+            for entry in range(begin, end):
+                column = columns[entry] if len(columns) > 0 else entry - begin
+                slot = codes[column] if is_direct else _slot(codes[column], keys, claimed)
+                values[slot] = total[column] - own[entry]
+        _visit_row(row, counting, edits, slots, scratch, values, None, coefficients, steps)
         if not is_direct:
             for index in range(claimed[0]):
                 values[claimed[1 + index]] = np.nan
@@ -510,6 +580,10 @@ def log_ratios(
     starts = edits.start
     inserted = edits.inserted
     width = len(digits)
+    most = width
+    for block in range(len(edits.shapes)):
+        most = max(most, edits.shapes[block, 1] + width)
+    codes = np.empty(most, np.int64)
     for row in range(first, last):
         tokens = padded[row]
         end_of_row = width + lengths[row]  # with the boundary symbols that belong to windows
@@ -523,7 +597,6 @@ def log_ratios(
             if len(terms) > 0:
                 old_term = terms[lengths[row]]
                 new_term = terms[max(0, lengths[row] + arrived - removed)]
-            codes = np.empty(arrived + width, np.int64)
             edit = edits.edits[block, row]
             last_edit = edits.edits[block, row + 1]
             while edit < last_edit:

@@ -16,6 +16,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.common.option_checks import check_instance
 from pyro_ksd.edits.flat_edits import FlatEdits
 from pyro_ksd.sequences.container import Sequences
@@ -152,7 +153,13 @@ class Edits:
 
     def sum_by_owner(self, values: Tensor) -> Tensor:
         """Sums of ``[E]`` values over the edits of each sequence: ``[num_sequences]``."""
-        return values.new_zeros(self.num_sequences).index_add_(0, self.owner, values)
+        sums = values.new_zeros(self.num_sequences)
+        if not is_compiled() or values.requires_grad or values.dtype != torch.double:
+            return sums.index_add_(0, self.owner, values)
+        from pyro_ksd.edits.compiled_loops import sum_by_owner
+
+        sum_by_owner(self.owner.numpy(), values.contiguous().numpy(), sums.numpy())
+        return sums
 
     def new_lengths(self, lengths: Tensor) -> Tensor:
         """Long ``[E]``: the lengths of the edited sequences."""

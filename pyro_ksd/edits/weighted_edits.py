@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import EDITS
+from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.container import Sequences
@@ -51,25 +52,31 @@ class WeightedEdits:
 
     def used(self) -> WeightedEdits:
         """The same without the blocks of edits that have no weight at all."""
-        kept = [bool(weights.any()) for weights in self.edits.split(self.weights)]
-        if all(kept):
-            return self
-        edits = Edits(tuple(compress(self.edits.blocks, kept)), self.edits.num_sequences)
-        log_ratio = None if self.log_ratio is None else self._compressed(self.log_ratio, kept)
-        return replace(self, edits=edits, weights=self._compressed(self.weights, kept), log_ratio=log_ratio)
-
-    def _compressed(self, values: Tensor, kept: Sequence[bool]) -> Tensor:
-        """The parts of ``[..., E]`` that belong to some blocks."""
-        return torch.cat([values[..., :0], *compress(self.edits.split(values), kept)], -1)
+        return self if all(self._kept) else self._used
 
     def whole(self, used: Tensor) -> Tensor:
         """Values of the edits :meth:`used`, ``[...]``, as values of all edits, ``[E]``; 0 for the others."""
-        kept = [bool(weights.any()) for weights in self.edits.split(self.weights)]
-        if all(kept):
+        if all(self._kept):
             return used
-        parts = iter(used.split([len(block) for block in compress(self.edits.blocks, kept)]))
-        blocks = zip(self.edits.blocks, kept, strict=True)
+        parts = iter(used.split([len(block) for block in compress(self.edits.blocks, self._kept)]))
+        blocks = zip(self.edits.blocks, self._kept, strict=True)
         return torch.cat([next(parts) if has else used.new_zeros(len(block)) for block, has in blocks])
+
+    @computed_once
+    def _kept(self) -> list[bool]:
+        """Whether each block has weight."""
+        return [bool(weights.any()) for weights in self.edits.split(self.weights)]
+
+    @computed_once
+    def _used(self) -> WeightedEdits:
+        edits = Edits(tuple(compress(self.edits.blocks, self._kept)), self.edits.num_sequences)
+        log_ratio = None if self.log_ratio is None else self._compressed(self.log_ratio)
+        return replace(self, edits=edits, weights=self._compressed(self.weights), log_ratio=log_ratio)
+
+    def _compressed(self, values: Tensor) -> Tensor:
+        """The parts of ``[..., E]`` that belong to blocks with weight."""
+        parts = list(compress(self.edits.split(values), self._kept))
+        return parts[0] if len(parts) == 1 else torch.cat([values[..., :0], *parts], -1)
 
     @staticmethod
     def cat(chunks: Sequence[WeightedEdits], sequences: Sequences) -> WeightedEdits:

@@ -18,14 +18,22 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_number
 from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.common.torch_threads import one_torch_thread
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.feature_scores import scores
+from pyro_ksd.fit_tests.largest_shares import (
+    MOST_EDITS,
+    MOST_SHOWN,
+    LargestShares,
+    TopEdits,
+    TopSequences,
+    stacked,
+)
 from pyro_ksd.fit_tests.removal import Pushes
 from pyro_ksd.fit_tests.statistics import p_value
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
@@ -36,71 +44,8 @@ from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View
 from pyro_ksd.stein.visits import Chunk, Visits
 
-MOST_EDITS = 100
-"""How many edits of a view are reported, those with the largest share."""
 MOST_FEATURES = 1000
 """How many features of a view are reported, those with the largest share."""
-MOST_SHOWN = 1000
-"""Of how many sequences of a view the positions are reported, those with the largest share, unless all are wanted."""
-
-_PARTS = 16  # chunks whose finds are kept apart before the largest of them are chosen
-
-
-@dataclass(frozen=True, eq=False)
-class TopSequences:
-    """The sequences of a view with the largest share, in descending order of it; ``K`` of them.
-
-    :ivar sequence: long ``[K]``, the rows of the sequences.
-    :ivar share: double ``[K]``.
-    :ivar attribution: double ``[K, T + 1]``, the share of each position; NaN after the end of a sequence. An insertion
-        counts for the position that the new symbol takes, so that there is one position more than symbols.
-    """
-
-    sequence: Tensor
-    share: Tensor
-    attribution: Tensor
-
-    @staticmethod
-    def cat(parts: Sequence[TopSequences], most: int) -> TopSequences:
-        """Those with the largest share of all parts."""
-        share = torch.cat([part.share for part in parts])
-        order = share.argsort(descending=True, stable=True)[:most]
-        return TopSequences(
-            sequence=torch.cat([part.sequence for part in parts])[order],
-            share=share[order],
-            attribution=torch.cat([part.attribution for part in parts])[order],
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class TopEdits:
-    """The edits of a view with the largest share, in descending order of it; ``K`` of them.
-
-    :ivar sequence: long ``[K]``, the row of the edited sequence.
-    :ivar position: long ``[K]``, where it is edited.
-    :ivar removed: long ``[K, R]``, the codes of the symbols that go, padded with -1.
-    :ivar inserted: long ``[K, W]``, the codes of the symbols that come, padded with -1.
-    :ivar share: double ``[K]``.
-    """
-
-    sequence: Tensor
-    position: Tensor
-    removed: Tensor
-    inserted: Tensor
-    share: Tensor
-
-    @staticmethod
-    def cat(parts: Sequence[TopEdits]) -> TopEdits:
-        """Those with the largest share of all parts."""
-        share = torch.cat([part.share for part in parts])
-        order = share.argsort(descending=True, stable=True)[:MOST_EDITS]
-        return TopEdits(
-            sequence=torch.cat([part.sequence for part in parts])[order],
-            position=torch.cat([part.position for part in parts])[order],
-            removed=_stacked([part.removed for part in parts])[order],
-            inserted=_stacked([part.inserted for part in parts])[order],
-            share=share[order],
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +136,7 @@ def localize_views(
         for view, state, draws in zip(visits.views, states, extreme.unbind(1), strict=True)
     ]
     total = len(visits.neighborhoods) * len(visits.sequences)
-    with progress_bar(total=total, desc="localization", unit="step", show=progress) as bar:
+    with one_torch_thread(), progress_bar(total=total, desc="localization", unit="step", show=progress) as bar:
         for around in visits.neighborhoods:
             own = [places for places in views if places.view.operator.neighborhood is around]
             for chunk in visits.chunks(around):
@@ -231,7 +176,10 @@ def edit_shares(
     check_number("num_sequences", num_sequences, least=2)
     check_number("max_bytes", max_bytes, least=1)
     products = view.kernel.edit_products(chunk, found, max_bytes)
-    return torch.where(chunk.weights == 0, 0.0, chunk.weights * products) / (num_sequences * (num_sequences - 1))
+    shares = (chunk.weights * products).div_(num_sequences * (num_sequences - 1))
+    if not shares.sum().isfinite():  # an edit of weight 0 may have any product
+        shares.masked_fill_(chunk.weights == 0, 0.0)
+    return shares
 
 
 class _Places:
@@ -247,11 +195,9 @@ class _Places:
         self._state = state
         self._extreme = extreme
         self._sequences = sequences
-        self._most_shown = most_shown
+        self._largest = LargestShares(sequences.width, most_shown)
         self._waiting: list[WeightedEdits] = []
         self._contributions: list[Tensor] = []
-        self._shown: list[TopSequences] = []
-        self._edits: list[TopEdits] = []
         self._pushes: Pushes | None = None
         if view.kernel.feature_kind and isinstance(state, SteinSums):
             self._pushes = Pushes.none(state, float(extreme.min()))
@@ -269,14 +215,11 @@ class _Places:
             self._waiting.append(edits)
 
     def _add(self, edits: WeightedEdits, found: SteinMatrix | Witness, max_bytes: int = PAIR_BYTES) -> None:
+        edits = edits.used()
         shares = edit_shares(edits, self.view, found, len(self._sequences), max_bytes)
         contribution = edits.edits.sum_by_owner(shares)
         self._contributions.append(contribution)
-        self._shown.append(_shown(edits, shares, contribution, self._sequences.width, self._most_shown))
-        self._edits.append(_top_edits(edits, shares))
-        if len(self._edits) > _PARTS:
-            self._shown = [TopSequences.cat(self._shown, self._most_shown)]
-            self._edits = [TopEdits.cat(self._edits)]
+        self._largest.add(edits, shares, contribution)
 
     def found(self, max_bytes: int) -> Localization:
         """What was found, after all sequences were added."""
@@ -284,49 +227,11 @@ class _Places:
             self._add(WeightedEdits.cat(self._waiting, self._sequences), self._state, max_bytes)
         return Localization(
             contribution=torch.cat(self._contributions),
-            shown=TopSequences.cat(self._shown, self._most_shown),
-            edits=TopEdits.cat(self._edits),
+            shown=self._largest.sequences,
+            edits=self._largest.edits,
             features=_top_features(self.view, self._state, self._extreme, self._sequences.alphabet_size),
             pushes=self._pushes,
         )
-
-
-def _shown(edits: WeightedEdits, shares: Tensor, contribution: Tensor, width: int, most: int) -> TopSequences:
-    """The sequences of a chunk with the largest contributions, and the sums of the shares of edits by position.
-
-    :param shares: ``[E]``.
-    :param width: of all sequences of the data, ``T``.
-    """
-    lengths = edits.sequences.lengths
-    blocks = edits.edits.blocks
-    rows = contribution.argsort(descending=True, stable=True)[:most]
-    start = torch.cat([block.start for block in blocks]) if blocks else edits.edits.owner
-    attribution = torch.zeros(len(lengths), width + 1, dtype=torch.double)
-    attribution.view(-1).index_add_(0, edits.edits.owner * (width + 1) + start, shares)
-    after = torch.arange(width + 1) > lengths[rows, None]
-    return TopSequences(rows + edits.begin, contribution[rows], attribution[rows].masked_fill_(after, torch.nan))
-
-
-def _top_edits(chunk: WeightedEdits, shares: Tensor) -> TopEdits:
-    """The edits of a chunk with the largest share, in their order."""
-    top = shares.topk(min(MOST_EDITS, len(shares))).indices.sort().values
-    blocks = chunk.edits.select(top).blocks
-    tokens = chunk.sequences.tokens
-    removed = [tokens[block.owner[:, None], block.start[:, None] + torch.arange(block.removed)] for block in blocks]
-    return TopEdits(
-        sequence=torch.cat([top[:0], *(block.owner for block in blocks)]) + chunk.begin,
-        position=torch.cat([top[:0], *(block.start for block in blocks)]),
-        removed=_stacked(removed),
-        inserted=_stacked([block.inserted for block in blocks]),
-        share=shares[top],
-    )
-
-
-def _stacked(codes: Sequence[Tensor]) -> Tensor:
-    """Codes of several widths ``[K, W]`` below each other, padded with -1."""
-    width = max((part.shape[1] for part in codes), default=0)
-    rows = [pad(part, (0, width - part.shape[1]), value=-1) for part in codes]
-    return torch.cat(rows) if rows else torch.zeros(0, 0, dtype=torch.long)
 
 
 def _top_features(view: View, sums: SteinState, extreme: Tensor, alphabet_size: int) -> TopFeatures | None:
@@ -392,8 +297,8 @@ def _mean_sequences(parts: Sequence[TopSequences]) -> TopSequences:
 
 
 def _mean_edits(parts: Sequence[TopEdits]) -> TopEdits:
-    removed = _stacked([part.removed for part in parts])
-    inserted = _stacked([part.inserted for part in parts])
+    removed = stacked([part.removed for part in parts])
+    inserted = stacked([part.inserted for part in parts])
     sequence = torch.cat([part.sequence for part in parts])
     position = torch.cat([part.position for part in parts])
     rows = torch.cat([sequence[:, None], position[:, None], removed, inserted], 1)

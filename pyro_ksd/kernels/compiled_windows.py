@@ -69,6 +69,7 @@ class CompiledWindows:
         counting = Counting(
             tokens=np.ascontiguousarray(sequences.tokens.numpy()),
             lengths=np.ascontiguousarray(sequences.lengths.numpy()),
+            size=size,
             digits=np.array(digits, dtype=np.int64),
             transformed=counts**power,
             step=np.diff(counts**power),

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_function, check_number
+from pyro_ksd.common.torch_threads import chosen_torch_threads
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.feature_places import FEW_FEATURES
@@ -157,7 +158,7 @@ class EmbeddingKernel(FeatureKernel):
 
         :param size: the number of features ``D``, if it is known already.
         """
-        with torch.no_grad():
+        with torch.no_grad(), chosen_torch_threads():
             values = self.function(sequences)
         if not isinstance(values, Tensor) or values.ndim != 2 or len(values) != len(sequences):
             found = list(values.shape) if isinstance(values, Tensor) else type(values).__name__

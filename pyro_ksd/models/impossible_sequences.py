@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.common.tensor_checks import check_tensor
+from pyro_ksd.common.torch_threads import one_torch_thread
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.rounding import rounding_of_ratios, warn_of_rounding
 from pyro_ksd.sequences.container import Sequences
@@ -51,7 +53,7 @@ def checked_log_joint(model: SequenceModel, sequences: Sequences) -> Tensor:
 
 
 def _log_joint(model: SequenceModel, sequences: Sequences) -> Tensor:
-    with torch.no_grad():
+    with torch.no_grad(), one_torch_thread() if model.has_quick_ratios else nullcontext():
         log_joint = model.log_joint(sequences)
     check_tensor("log_joint", log_joint.double() if isinstance(log_joint, Tensor) else log_joint, len(sequences))
     return log_joint

@@ -14,6 +14,7 @@ from torch import Tensor
 from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, SIGNED_ENTRIES, SUMMED_ENTRIES
 from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.common.torch_threads import chosen_torch_threads, one_torch_thread
 from pyro_ksd.edits.weighted_edits import WeightedEdits, edit_bounds
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.sequences.container import Sequences
@@ -77,8 +78,8 @@ def sum_views(
     size = len(visits.sequences)
     edits = {around: int(edit_bounds(around, visits.sequences).sum()) for around in visits.neighborhoods}
     largest_first = sorted(edits, key=lambda around: -edits[around])
-    unit = f"steps, up to {sum(edits.values()):,} edits"
-    with progress_bar(total=len(edits) * size, desc="Stein features", unit=unit, show=progress) as bar:
+    steps = {"total": len(edits) * size, "unit": f"steps, up to {sum(edits.values()):,} edits"}
+    with one_torch_thread(), progress_bar(**steps, desc="Stein features", show=progress) as bar:
         for number, around in enumerate(largest_first):
             running = _RunningSums(visits.views_of(around), signs, as_fits=number == 0)
             kept = _KeptSums(checkpoint, f"sums {number}", running)
@@ -171,7 +172,8 @@ class _RunningSums:
         found: dict[View, list[SteinState]] = {view: list(sums) for view, sums in self.sums.items()}
         found |= {view: _whole(features) for view, features in self._features.items() if features}
         for view, edits in self._edits.items():
-            found[view] = list(view.kernel.stein_each(WeightedEdits.cat(edits, sequences), max_bytes))
+            with chosen_torch_threads():  # for large blocks of pairs
+                found[view] = list(view.kernel.stein_each(WeightedEdits.cat(edits, sequences), max_bytes))
         return found
 
     def _sum_up(self, all_signs: Signs) -> None:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_instance
 from pyro_ksd.common.tensor_checks import check_tensor
+from pyro_ksd.common.torch_threads import chosen_torch_threads
 from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import ScoredEdits, WeightedEdits
@@ -91,11 +94,12 @@ def edits_with_ratios(
     :raises ValueError: showing an edit to which the model gives NaN.
     """
     edits = neighborhood.edits(sequences)
-    with torch.no_grad():
+    is_quick = isinstance(model, SequenceModel) and model.has_quick_ratios
+    with torch.no_grad(), nullcontext() if is_quick else chosen_torch_threads():
         found = model.log_ratio(sequences, edits)
     log_ratio = found.double() if isinstance(found, Tensor) else found
     check_tensor("log_ratio", log_ratio, "...", len(edits))
-    if log_ratio.isnan().any():
+    if log_ratio.sum().isnan() and log_ratio.isnan().any():
         edit = log_ratio.isnan().nonzero()[:1, -1]
         row = int(edits.owner[edit])
         before = sequences[row : row + 1].to_lists()[0]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 from example_models import walk
 
 from pyro_ksd import ksd_check
@@ -28,5 +29,13 @@ def test_a_check_is_the_same_with_compiled_loops(bootstrap: str, monkeypatch: py
         assert torch_only[group].data_vars.keys() == compiled[group].data_vars.keys()
         for name, values in torch_only[group].data_vars.items():
             if values.dtype.kind == "f":
-                again = compiled[group][name].values
-                np.testing.assert_allclose(again, values.values, rtol=1e-10, atol=1e-12, err_msg=f"{group}/{name}")
+                again, before = compiled[group][name].values, values.values
+                if name == "attribution":  # rounding decides the order of sequences with equal shares
+                    again, before = by_sequence(compiled), by_sequence(torch_only)
+                np.testing.assert_allclose(again, before, rtol=1e-10, atol=1e-12, err_msg=f"{group}/{name}")
+
+
+def by_sequence(check: xr.DataTree) -> np.ndarray:
+    """The shares of positions, in the order of the sequences."""
+    order = check["ksd"]["shown_sequence"].values.argsort(1)
+    return np.take_along_axis(check["ksd"]["attribution"].values, order[..., None], 1)

@@ -15,12 +15,10 @@ from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests import localization
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.feature_scores import scores
+from pyro_ksd.fit_tests.largest_shares import MOST_EDITS, TopEdits, TopSequences
 from pyro_ksd.fit_tests.localization import (
-    MOST_EDITS,
     Localization,
-    TopEdits,
     TopFeatures,
-    TopSequences,
     edit_shares,
     localize,
     mean_localization,
@@ -313,7 +311,6 @@ def test_scores_of_features_are_sums_over_spreads() -> None:
 def test_of_large_data_the_positions_of_the_largest_shares_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 50)
     monkeypatch.setattr("pyro_ksd.fit_tests.localization.MOST_SHOWN", 4)
-    monkeypatch.setattr("pyro_ksd.fit_tests.localization._PARTS", 2)
     result = fit(walk(), walk(hold=0.4).draw(12, seeded(1)), draws=5)
     assert len(result.visits.rows(result.views[0].operator.neighborhood)) > 5
     for some, every in zip(localize(result), localize(result, attribution=True), strict=True):
@@ -364,10 +361,3 @@ def test_the_unit_of_the_features_does_not_matter() -> None:
     mean = mean_localization([one_of(nothing), one_of(large)]).features
     assert mean is not None
     assert mean.share.tolist() == pytest.approx((large.share / 2).tolist())
-
-
-def test_of_equal_edits_the_first_hundred_are_told() -> None:
-    place = torch.arange(150)
-    part = TopEdits(place, place, place[:, None], place[:, None], torch.ones(150).double())
-    later = TopEdits(place + 150, place, place[:, None], place[:, None], torch.ones(150).double())
-    assert TopEdits.cat([part, later]).sequence.tolist() == list(range(100))
