@@ -67,7 +67,7 @@ def signed_u_statistics(found: SteinState, signs: Signs, missing: SteinSums | No
     """
     if isinstance(found, SteinSums):
         return _u_statistics(found.signed_sums(missing), len(found))
-    return weighted_u_statistics(found, signs.of_rows(0, len(found)))
+    return weighted_u_statistics(found, signs.of_rows(0, len(found)).double())
 
 
 def weighted_u_statistics(matrix: SteinMatrix, weights: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ class Signs:
     >>> signs = Signs(seed=0, num_draws=3)
     >>> whole = signs.of_rows(0, 1000)
     >>> whole.shape, whole.unique().tolist()
-    (torch.Size([3, 1000]), [-1.0, 1.0])
+    (torch.Size([3, 1000]), [-1, 1])
     >>> torch.cat([signs.of_rows(0, 10), signs.of_rows(10, 990)], 1).equal(whole)
     True
     """
@@ -45,16 +45,16 @@ class Signs:
         check_number("first_draw", self.first_draw, least=0)
 
     def of_rows(self, begin: int, count: int) -> Tensor:
-        """The signs of ``count`` consecutive rows from ``begin`` on, double ``[num_draws, count]``."""
+        """The signs of ``count`` consecutive rows from ``begin`` on, int8 ``[num_draws, count]``."""
         last = self.first_draw + self.num_draws
         parts = []
         for block in range(self.first_draw // _TOGETHER, -(-last // _TOGETHER)):
             parts.append(self._bits(block, begin, count))
         if not parts:
-            return torch.zeros(0, count, dtype=torch.double)
+            return torch.zeros(0, count, dtype=torch.int8)
         skipped = self.first_draw % _TOGETHER
         bits = np.concatenate(parts, 1)[:, skipped : skipped + self.num_draws]
-        return torch.from_numpy(bits.astype(np.float64)).mul_(2).sub_(1).t()
+        return torch.from_numpy(bits.astype(np.int8)).mul_(2).sub_(1).t()
 
     def part(self, begin: int, count: int) -> Signs:
         """Those of ``count`` of the draws, from the draw ``begin`` of these on."""

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.kernels.feature_sums import FeatureSums, off_diagonal_rest
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
@@ -34,7 +35,7 @@ class SteinSums:
     :param signed: ``[D, B]``, :math:`\sum_i \varepsilon_{bi} \psi_i` for ``B`` draws of signs.
 
     >>> features = FeatureMatrix(torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double())
-    >>> whole = SteinSums.of(features, torch.tensor([[1.0, -1.0]]).double())
+    >>> whole = SteinSums.of(features, torch.tensor([[1, -1]], dtype=torch.int8))
     >>> whole.total.tolist(), whole.signed.tolist(), whole.norms.item()
     ([4.0, 1.0], [[-2.0], [3.0]], 15.0)
     >>> twice = whole + whole
@@ -56,10 +57,10 @@ class SteinSums:
     def of(features: FeatureMatrix, signs: Tensor | None = None) -> SteinSums:
         """The sums of the features of some sequences.
 
-        :param signs: ``[B, N]``, those of these sequences; left out, there are no draws.
+        :param signs: int8 ``[B, N]``, -1 and 1, those of these sequences; left out, there are no draws.
         """
         n = len(features)
-        signs = features.values.new_zeros(0, n).to_dense() if signs is None else signs
+        signs = torch.zeros(0, n, dtype=torch.int8) if signs is None else signs
         sums = FeatureSums.of(features.values, n)
         return SteinSums(
             count=n,
@@ -70,7 +71,7 @@ class SteinSums:
             squared_losses=sums.squared_losses[0],
             norms=sums.squares.sum(),
             squared_norms=sums.squared_norms[0],
-            signed=features.weighted_sum(signs).t().contiguous(),
+            signed=_signed_sums(features, signs),
         )
 
     def __len__(self) -> int:
@@ -119,6 +120,19 @@ class SteinSums:
         if not len(self.codes):
             return self.total.new_zeros(columns)
         return self.total[place] * (self.codes[place] == codes)
+
+
+def _signed_sums(features: FeatureMatrix, signs: Tensor) -> Tensor:
+    r""":math:`\sum_i \varepsilon_{bi} \psi_i`, ``[D, B]``, from signs ``[B, N]``."""
+    values = features.values
+    if not is_compiled() or not len(signs) or not len(features):
+        return features.weighted_sum(signs.double()).t().contiguous()
+    from pyro_ksd.stein.compiled_sums import signed_sums, signed_sums_of_entries
+
+    if not values.is_sparse:
+        return signed_sums(values, signs)
+    (row, column) = values.indices()
+    return signed_sums_of_entries(row, column, values.values(), signs, values.shape[1])
 
 
 def _columns(left: SteinSums, right: SteinSums) -> tuple[Tensor | None, Tensor | None, Tensor | None]:

@@ -65,10 +65,10 @@ def test_wild_draws_use_the_same_signs_for_all_views(form: str) -> None:
     assert null.shape == (20, 2)
     torch.testing.assert_close(null[:, 0], null[:, 1], rtol=1e-12, atol=1e-13)
     h = psi @ psi.T
-    expected = [sum(w[i] * w[j] * h[i, j] for i in range(6) for j in range(6) if i != j) / 30 for w in drawn]
+    expected = [sum(w[i] * w[j] * h[i, j] for i in range(6) for j in range(6) if i != j) / 30 for w in drawn.double()]
     assert null[:, 0].tolist() == pytest.approx([float(value) for value in expected])
     _, spread = scores(SteinSums.of(features))
-    largest = [float(((w @ psi).abs() / spread).max()) for w in drawn]
+    largest = [float(((w @ psi).abs() / spread).max()) for w in drawn.double()]
     assert draws.extreme[:, 0].tolist() == pytest.approx(largest)
     assert draws.extreme[:, 1].isnan().all()  # no features, no scores
 
@@ -209,10 +209,10 @@ def test_missing_rows_get_signs_of_their_own() -> None:
     lacking = [FeatureMatrix(missing), None, FeatureMatrix(missing), FeatureMatrix(missing)]
     signs = Signs(1, 20)
     found = wild_bootstrap(matrices, views, signs, missing=lacking).statistic
-    first, last = (signs.of_rows(2**40 * number, 4) for number in (1, 4))
+    first, last = (signs.of_rows(2**40 * number, 4).double() for number in (1, 4))
     assert not first.equal(last)  # each view has signs of its own
     expected = []
-    for w, s, other in zip(signs.of_rows(0, 6), first, last, strict=True):
+    for w, s, other in zip(signs.of_rows(0, 6).double(), first, last, strict=True):
         plain = sum(w[i] * w[j] * (psi[i] @ psi[j]) for i in range(6) for j in range(6) if i != j)
         totals = [(w @ psi + own @ missing).square().sum() - psi.square().sum() for own in (s, other)]
         expected.append([float(total) / 30 for total in (totals[0], 4 * plain, plain, totals[1])])

@@ -102,7 +102,7 @@ def test_missing_sequences_join_in_but_for_the_diagonal() -> None:
     missing = torch.ones(2, D, dtype=torch.double)
     sums = SteinSums.of(FeatureMatrix(PSI), SIGNS.of_rows(0, N))
     theirs = SteinSums.of(FeatureMatrix(missing), SIGNS.of_rows(100, 2))
-    total = SIGNS.of_rows(0, N) @ PSI + SIGNS.of_rows(100, 2) @ missing
+    total = SIGNS.of_rows(0, N).double() @ PSI + SIGNS.of_rows(100, 2).double() @ missing
     expected = total.square().sum(1) - PSI.square().sum()
     torch.testing.assert_close(sums.signed_sums(theirs), expected)
 
