@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import ENTRIES
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels.base import FeatureKernel
-from pyro_ksd.kernels.feature_places import FEW_FEATURES, FeaturePlaces
+from pyro_ksd.kernels.feature_places import FEW_FEATURES, DensePlaces, FeaturePlaces
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
@@ -56,6 +57,11 @@ class LocalKernel(FeatureKernel):
         places = FeaturePlaces.number(entries, len(sequences), self.num_features(sequences.alphabet_size))
         psi = torch.zeros(len(weights), places.size, dtype=torch.double)
         for index, owner, codes, change in found:
+            if is_compiled() and isinstance(places, DensePlaces):
+                from pyro_ksd.kernels.compiled_changes import add_changes
+
+                add_changes(owner, (codes, change), weights[:, index], psi.view(len(psi), len(sequences), -1))
+                continue
             place = places.of(owner, codes).reshape(-1)
             for values, own in zip(psi, weights[:, index], strict=True):
                 values.index_add_(0, place, (change * own).reshape(-1))
@@ -63,7 +69,14 @@ class LocalKernel(FeatureKernel):
 
     def steps_along(self, chunk: WeightedEdits, witness: Witness) -> Tensor:
         steps = torch.zeros(len(chunk.edits), dtype=torch.double)
+        size = self.num_features(chunk.sequences.alphabet_size)
+        has_all_codes = witness.own.values.shape[1] == size and not witness.own.values.is_sparse
         for index, owner, codes, change in self._changes(chunk):
+            if is_compiled() and has_all_codes:
+                from pyro_ksd.kernels.compiled_changes import steps_of_changes
+
+                steps[index] = steps_of_changes(owner, (codes, change), witness.total, witness.own.values)
+                continue
             coefficient = witness.at(owner.expand_as(codes).reshape(-1), codes.reshape(-1)).view(codes.shape)
             steps[index] = (change * coefficient).sum(0)
         return steps

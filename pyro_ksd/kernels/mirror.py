@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.edits.splices import SpliceBlock
 from pyro_ksd.kernels.local_kernel import LocalKernel
 from pyro_ksd.sequences.container import Sequences
@@ -38,6 +39,10 @@ class MirrorKernel(LocalKernel):
     def changes(self, sequences: Sequences, block: SpliceBlock) -> tuple[Tensor, Tensor] | None:
         if block.removed != 1 or block.growth:
             return None  # all other symbols get other partners
+        if is_compiled():
+            from pyro_ksd.kernels.compiled_changes import mirror_changes
+
+            return mirror_changes(sequences, block)
         opposite = sequences.lengths[block.owner] - 1 - block.start
         partner = sequences.tokens[block.owner, opposite]
         old = sequences.tokens[block.owner, block.start]

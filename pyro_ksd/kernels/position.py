@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import SpliceBlock
 from pyro_ksd.kernels.local_kernel import LocalKernel
@@ -46,6 +47,10 @@ class PositionKernel(LocalKernel):
     def changes(self, sequences: Sequences, block: SpliceBlock) -> tuple[Tensor, Tensor] | None:
         if block.removed != 1 or block.growth:
             return None  # all symbols after the splice get other positions
+        if is_compiled():
+            from pyro_ksd.kernels.compiled_changes import position_changes
+
+            return position_changes(sequences, block, self.period)
         here = block.start % self.period * sequences.alphabet_size
         old = sequences.tokens[block.owner, block.start]
         codes = torch.stack([here + block.inserted[:, 0], here + old])

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.edits.splices import SpliceBlock
 from pyro_ksd.kernels.local_kernel import LocalKernel
@@ -48,6 +49,10 @@ class RepeatsKernel(LocalKernel):
         return rows, torch.zeros_like(rows), equal.sum(1).double()
 
     def changes(self, sequences: Sequences, block: SpliceBlock) -> tuple[Tensor, Tensor]:
+        if is_compiled():
+            from pyro_ksd.kernels.compiled_changes import repeats_changes
+
+            return repeats_changes(sequences, block, self.width)
         margin = self.width - 1
         padded = pad(sequences.tokens, (margin, margin))
         before, after = block.symbols_around(padded, margin, self.width)

@@ -6,9 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import Tensor
+
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.edits.splices import SpliceBlock
 from pyro_ksd.kernels.edge_symbols import EdgeKernel
 from pyro_ksd.kernels.ngram_codes import LONGEST_CODED
+from pyro_ksd.sequences.container import Sequences
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +39,13 @@ class StartKernel(EdgeKernel):
     @property
     def places(self) -> tuple[int, ...]:
         return tuple(range(self.width))
+
+    def changes(self, sequences: Sequences, block: SpliceBlock) -> tuple[Tensor, Tensor]:
+        if is_compiled():
+            from pyro_ksd.kernels.compiled_changes import start_changes
+
+            return start_changes(sequences, block, self.width)
+        return super().changes(sequences, block)
 
     @property
     def feature_kind(self) -> Literal["start"]:
