@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What edits change of a few features, in compiled loops: the same numbers as the kernels' own, and faster.
-"""
+"""What edits change of a few features, in compiled loops: the same numbers as the kernels' own, and faster."""
 
 from __future__ import annotations
 

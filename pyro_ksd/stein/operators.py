@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood, zs
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.container import Sequences
@@ -109,6 +110,10 @@ class HeatBathOperator(Operator):
         if not self.neighborhood.replaces_freely:
             return log_ratio.sigmoid()
         site = block.owner * sequences.width + block.start
+        if is_compiled() and not log_ratio.requires_grad:
+            from pyro_ksd.stein.compiled_weights import redrawn
+
+            return redrawn(log_ratio, site, len(sequences) * sequences.width)
         others = logsumexp_by_owner(log_ratio, site, len(sequences) * sequences.width)
         return (log_ratio - others.index_select(0, site).logaddexp(log_ratio.new_zeros(()))).exp()
 

@@ -78,8 +78,9 @@ def sum_views(
     size = len(visits.sequences)
     edits = {around: int(edit_bounds(around, visits.sequences).sum()) for around in visits.neighborhoods}
     largest_first = sorted(edits, key=lambda around: -edits[around])
-    steps = {"total": len(edits) * size, "unit": f"steps, up to {sum(edits.values()):,} edits"}
-    with one_torch_thread(), progress_bar(**steps, desc="Stein features", show=progress) as bar:
+    total = len(edits) * size
+    unit = f"steps, up to {sum(edits.values()):,} edits"
+    with one_torch_thread(), progress_bar(total=total, desc="Stein features", unit=unit, show=progress) as bar:
         for number, around in enumerate(largest_first):
             running = _RunningSums(visits.views_of(around), signs, as_fits=number == 0)
             kept = _KeptSums(checkpoint, f"sums {number}", running)
@@ -87,7 +88,7 @@ def sum_views(
             bar.update(running.num_done)
             for chunk in visits.chunks(around, range(running.num_chunks, len(visits.rows(around)))):
                 done = number * size + (chunk.begin if checkpoint is None else kept.num_kept)
-                with counted_if_stopped(done, len(edits) * size, "steps", checkpoint):
+                with counted_if_stopped(done, total, "steps", checkpoint):
                     running.add(chunk)
                     kept.put_if_due()
                 bar.update(chunk.count)
