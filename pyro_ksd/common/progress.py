@@ -113,6 +113,31 @@ def one_bar(*, show: bool) -> Iterator[None]:
         _SHARED.reset(token)
 
 
+class PartOfBar:
+    """Some steps of a bar, which go by as work of another measure is done.
+
+    :param bar: the bar.
+    :param first: the step from which the part begins.
+    :param size: how many steps it has; neither need be whole.
+
+    >>> with progress_bar(show=False, desc="rows", unit="row", total=10) as bar:
+    ...     PartOfBar(bar, first=0, size=10).part(0.5, 1.0).reach(0.5)
+    """
+
+    def __init__(self, bar: ProgressBar, first: float, size: float) -> None:
+        self._bar = bar
+        self._first = first
+        self._size = size
+
+    def reach(self, share: float) -> None:
+        """Moves the bar to the last whole step within a share of this part."""
+        self._bar.update(max(0, int(self._first + share * self._size) - self._bar.done))
+
+    def part(self, begin: float, end: float) -> PartOfBar:
+        """What lies between two shares of this part."""
+        return PartOfBar(self._bar, self._first + begin * self._size, (end - begin) * self._size)
+
+
 def announce(message: str) -> None:
     """Prints a line on standard error, where somebody can see it.
 

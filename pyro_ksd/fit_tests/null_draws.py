@@ -14,7 +14,7 @@ from torch import Tensor
 from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, resumable
 from pyro_ksd.common.chunk_sizes import DRAWN_SEQUENCES, PAIR_BYTES, REPLICATED_EDITS, REPLICATES
 from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
-from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.common.progress import PartOfBar, progress_bar
 from pyro_ksd.common.random_numbers import check_generator
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
@@ -385,15 +385,19 @@ def null_statistics(
     views: Sequence[View],
     max_bytes: int,
     tables: VerifiedTables | None = None,
+    outer: PartOfBar | None = None,
 ) -> NullDraws:
     """The statistics of the data sets of ``size`` sequences each that follow each other in ``replicates``.
 
     :param tables: those of the model, if it has verified ones.
+    :param outer: of the bar of the work that this is a part of.
     :raises DisagreeingTablesError: if they disagree with the model.
     """
     check_drawn(model, replicates)
     together = [view for view in views if view.kernel.has_features]
-    by_view = dict(zip(together, assemble(model, replicates, together).matrices, strict=True)) if together else {}
+    by_view: dict[View, SteinMatrix] = {}
+    if together:
+        by_view = dict(zip(together, assemble(model, replicates, together, outer=outer).matrices, strict=True))
     found = {view: _of_groups(view, matrix, size) for view, matrix in by_view.items()}
     statistic = {view: sums / (size * (size - 1)) for view, (sums, _) in found.items()}
     extreme = {view: largest for view, (_, largest) in found.items()}
@@ -404,6 +408,8 @@ def null_statistics(
             part = replicates[begin : begin + size].narrowed()
             own = assemble(model.for_rows(begin), part, apart, max_bytes).matrices
             each.append([u_statistic(matrix) for matrix in own])
+            if outer is not None and not together:
+                outer.reach((begin + size) / len(replicates))
         statistic |= {view: torch.stack(column) for view, column in zip(apart, zip(*each, strict=True), strict=True)}
     if tables is not None:
         tables.confirm()

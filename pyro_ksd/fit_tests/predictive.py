@@ -23,7 +23,7 @@ from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, digest, 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.option_checks import check_flag, check_number, found
-from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.common.progress import PartOfBar, progress_bar
 from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.edits.weighted_edits import edit_bounds
@@ -161,7 +161,8 @@ def _predictive(
     with progress_bar(desc="posterior draws", unit="draw", total=len(models), show=progress) as bar:
         for part in models.parts(max(1, WEIGHTED_PAIRS // max(1, edits))):
             begin = sum(map(len, realized))
-            some = _Part(part, sequences, views, tokens, max_bytes)
+            steps = PartOfBar(bar, begin, len(part))
+            some = _Part(part, sequences, views, tokens, max_bytes, steps)
             with counted_if_stopped(begin, len(models), "posterior draws", checkpoint):
                 by = "" if models.verified_order is None else "tables, "
                 name = f"{by}posterior draws from {begin}"
@@ -173,7 +174,7 @@ def _predictive(
             log_joint.append(compared.pop("log_joint"))
             replicated.append(NullDraws(compared.pop("statistic"), compared.pop("extreme")))
             replicates.append(Replicates(**compared))
-            bar.update(len(part))
+            steps.reach(1.0)
     rate = dict(zip([view.operator for view in views], torch.cat(rates, 1), strict=True))
     shown = informative_views(views, rate, size)
     views = [views[index] for index in shown]
@@ -209,6 +210,7 @@ class _Part:
     views: Sequence[View]
     tokens: bool
     max_bytes: int
+    steps: PartOfBar
 
     @computed_once
     def log_joint(self) -> Tensor:
@@ -221,7 +223,7 @@ class _Part:
 
     @computed_once
     def summed(self) -> Summed:
-        return sum_views(self.visits, Signs(seed=0, num_draws=0), self.max_bytes)
+        return sum_views(self.visits, Signs(seed=0, num_draws=0), self.max_bytes, outer=self.steps.part(0.0, 0.5))
 
     def compared(self, generator: torch.Generator) -> dict[str, Tensor]:
         """The statistics of the data, ``[K, V]``, those of replicated data, and the rates, ``[V, K]``; the log-joints
@@ -231,9 +233,8 @@ class _Part:
         rates = [self.summed.rates[view.operator] for view in self.views]
         size = len(self.sequences)
         replicates = self.models.draw_like(self.sequences, generator)
-        null = null_statistics(
-            self.models.stacked(size), replicates, size, self.views, self.max_bytes, self.models.tables
-        )
+        models, steps = self.models.stacked(size), self.steps.part(0.5, 1.0)
+        null = null_statistics(models, replicates, size, self.views, self.max_bytes, self.models.tables, steps)
         numbers = Replicates.of(replicates, len(self.models), counted_symbols(self.sequences), tokens=self.tokens)
         return {
             "realized": torch.stack(realized),

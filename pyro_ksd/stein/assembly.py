@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.common.progress import PartOfBar
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
@@ -78,6 +79,7 @@ def assemble(
     max_bytes: int = PAIR_BYTES,
     *,
     progress: bool = False,
+    outer: PartOfBar | None = None,
 ) -> Assembly:
     """The Stein kernel matrices of the sequences, one for each view, for what needs the features of every sequence.
 
@@ -85,6 +87,7 @@ def assemble(
     compare every pair of neighbors get all edits at once.
 
     :param sequences: all of them possible under the model.
+    :param outer: see :func:`~pyro_ksd.stein.summation.sum_views`.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
@@ -96,5 +99,5 @@ def assemble(
     check_views(views)
     check_number("max_bytes", max_bytes, least=1)
     visits = Visits(required_model(model), sequences, views, kept_bytes=0)
-    found = sum_views(visits, None, max_bytes, progress=progress)
+    found = sum_views(visits, None, max_bytes, progress=progress, outer=outer)
     return Assembly([own for own in found.states[0] if isinstance(own, SteinMatrix)], found.rates)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, SIGNED_ENTRIES, SUMMED_ENTRIES
-from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.common.progress import PartOfBar, progress_bar
 from pyro_ksd.common.torch_threads import chosen_torch_threads, one_torch_thread
 from pyro_ksd.edits.weighted_edits import WeightedEdits, edit_bounds
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
@@ -57,6 +57,7 @@ def sum_views(
     *,
     checkpoint: Checkpoint | None = None,
     progress: bool = False,
+    outer: PartOfBar | None = None,
 ) -> Summed:
     """The sums of each view over all sequences. Every chunk is visited once for each neighborhood.
 
@@ -64,6 +65,8 @@ def sum_views(
         to keep the features of all sequences, unsummed.
     :param max_bytes: for kernels without features, see :meth:`pyro_ksd.kernels.Kernel.stein`.
     :param checkpoint: where the sums of the sequences visited until now are kept, and taken from.
+    :param progress: whether to show a bar.
+    :param outer: of the bar of the work that this is a part of, to be moved as well.
 
     >>> from pyro_ksd import Sequences
     >>> from pyro_ksd.examples import random_walk
@@ -92,6 +95,8 @@ def sum_views(
                     running.add(chunk)
                     kept.put_if_due()
                 bar.update(chunk.count)
+                if outer is not None:
+                    outer.reach((number * size + chunk.begin + chunk.count) / (len(edits) * size))
             states |= running.states(visits.sequences, max_bytes)
             rates |= running.rates
             signs = running.signs

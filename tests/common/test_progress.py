@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyro_ksd.common.progress import one_bar, progress_bar
+from pyro_ksd.common.progress import PartOfBar, one_bar, progress_bar
 
 PROGRAM = """
 import time
@@ -120,3 +120,24 @@ def test_nothing_to_do(terminal: pytest.CaptureFixture[str]) -> None:
     with progress_bar(show=True, desc="nothing", unit="thing", total=0) as bar:
         bar.update(0)
     assert "nothing" in terminal.readouterr().err
+
+
+def test_a_part_of_a_bar_moves_by_whole_steps_and_never_back() -> None:
+    moved: list[int] = []
+
+    class Bar:
+        done = 0
+
+        def update(self, steps: int) -> None:
+            self.done += steps
+            moved.append(self.done)
+
+    part = PartOfBar(Bar(), first=3, size=5)
+    first, last = part.part(0.0, 0.5), part.part(0.5, 1.0)
+    first.reach(0.1)
+    first.reach(0.9)
+    first.reach(0.2)
+    last.reach(0.5)
+    last.reach(1.0)
+    part.reach(1.0)
+    assert moved == [3, 5, 5, 6, 8, 8]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from pyro_ksd import (
     to_inference_data,
     verdict,
 )
+from pyro_ksd.common import progress
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests import predictive
@@ -280,6 +282,22 @@ def test_a_long_range_term_of_replicated_data_leaves_nothing_of_the_tables(tmp_p
         found = ksd_check(with_word, data, checkpoint=tmp_path / "kept", **options)
         assert "verified_order" not in found["ksd"].attrs
         assert found["ksd_ppc"].to_dataset().equals(expected["ksd_ppc"].to_dataset())
+
+
+def test_the_bar_moves_within_a_batch_of_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[int] = []
+
+    class Bar(progress.ProgressBar):
+        def update(self, n: float = 1) -> None:
+            self.n += n
+            moved.append(int(self.n))
+
+    monkeypatch.setattr(progress, "ProgressBar", Bar)
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 500)
+    check_of(many_draws(30), views=["content-1", "start"], order=None)
+    reached = moved[: moved.index(30) + 1]
+    assert reached == sorted(reached)
+    assert max(later - earlier for earlier, later in pairwise([0, *reached])) <= 4  # of 30 in one batch
 
 
 def test_joins_the_users_container() -> None:
