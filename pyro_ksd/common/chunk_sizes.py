@@ -23,7 +23,7 @@ PROBED_SYMBOLS = 2**16
 SCORED_PAIRS = 2**16
 """Pairs of a sequence and a posterior draw that a program scores in one run."""
 
-WEIGHTED_PAIRS = 2**19
+WEIGHTED_PAIRS = 2**18
 """Pairs of an edit and a posterior draw whose weights are held at once."""
 
 PROPOSALS = 2**16
