@@ -287,13 +287,14 @@ def test_a_long_range_term_of_replicated_data_leaves_nothing_of_the_tables(tmp_p
 def test_the_bar_moves_within_a_batch_of_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     moved: list[int] = []
 
-    class Bar(progress.ProgressBar):
-        def update(self, n: float = 1) -> None:
-            self.n += n
-            if self.total == 30:
-                moved.append(int(self.n))
+    original = progress.ProgressBar.update
 
-    monkeypatch.setattr(progress, "ProgressBar", Bar)
+    def update(bar: progress.ProgressBar, count: int = 1) -> None:
+        original(bar, count)
+        if bar._unit == "draw":
+            moved.append(bar.done)
+
+    monkeypatch.setattr(progress.ProgressBar, "update", update)
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 40)
     check_of(many_draws(30), views=["content-1", "start"], order=None)
     reached = moved[: moved.index(30) + 1]
