@@ -101,6 +101,7 @@ def wide_rows(file: DelimitedFile, by: str | None, alphabet: Alphabet | None) ->
         dropped = file.rows[0].index(by)
         _check_names(file, dropped, by)
     elif alphabet is None:
+        _check_several_cells(file)
         first = int(_has_numbered_names(file))
         if not first:
             _check_first_line(file)
@@ -152,6 +153,18 @@ def _check_names(file: DelimitedFile, column: int, by: str) -> None:
                 "another name in each row; for a log with one event a row, pass symbol= as well"
             )
         lines[name] = number
+
+
+def _check_several_cells(file: DelimitedFile) -> None:
+    """Refuses a file of one column of texts, which are sequences rather than symbols."""
+    cells = [cell for row in file.rows for cell in row if cell]
+    if _widest(file.rows) == 1 and any(len(cell) > 1 and not cell.isdecimal() for cell in cells):
+        raise ValueError(
+            f"{file.name}: found one cell in each line, such as {str(cells[0])!r}, expected several, which are the "
+            f"symbols of a sequence; if each cell is a sequence, pass column={str(cells[0])!r} where line 1 names the "
+            "column, or format='text' where it does not; if the cells are separated by another character, pass sep=; "
+            "if each is a single symbol, state alphabet="
+        )
 
 
 def _has_numbered_names(file: DelimitedFile) -> bool:

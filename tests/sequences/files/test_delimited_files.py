@@ -43,6 +43,8 @@ def test_one_sequence_a_row(text: str, expected: Any) -> None:
 
 
 def test_a_stated_alphabet_settles_what_names_could_be() -> None:
+    assert wide("home\nbuy", alphabet=("buy", "home")).rows == [["home"], ["buy"]]
+    assert wide("3\n12").rows == [[3], [12]]
     assert wide("0,1,2\n1,1,0", alphabet=3).rows == [[0, 1, 2], [1, 1, 0]]
     assert wide("t1,t2\na,b", alphabet=("a", "b", "t1", "t2")).rows == [["t1", "t2"], ["a", "b"]]
     assert wide("a,NA\nNA", alphabet=("a", "NA")).rows == [["a", "NA"], ["NA"]]
@@ -74,6 +76,7 @@ def test_a_column_of_names() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("name\nanna\nbob", "f.csv: found one cell in each line, such as 'name', expected several, which are"),
         ("a,b\na,,b", "f.csv, line 2, cell 2: found an empty cell, expected a symbol; blank cells stand at the end"),
         ("a,b\nNA,b", "f.csv, line 2, cell 1: found 'NA', which marks a missing value, expected a symbol"),
         ("a,b\na,NA", "f.csv, line 2, cell 2: found 'NA', which marks a missing value, expected a symbol"),
