@@ -54,9 +54,9 @@ toc_object_entries_show_parents = "hide"
 
 # Names of other packages are left as they are: their inventories would have to be fetched.
 _OTHERS = "collections|matplotlib|numpy|os|pandas|pathlib|pyro|torch|typing|xarray"
-_OWN = r"(pyro_ksd\..*\.)?(Checkpoint|FlatEdits|Matrix)"
+_OWN = r"(pyro_ksd\..*\.)?(Checkpoint|DisagreeingTablesError|FeatureSums|FlatEdits|Matrix|Replicates|VerifiedTables)"
 _TYPES = rf"Axes|Distribution|ModelBatch|Network|Numbers|Seed|Tensor|{_OWN}|(np|npt)\..*"
-nitpick_ignore_regex = [("py:.*", rf"({_OTHERS})\..*"), ("py:class", _TYPES)]
+nitpick_ignore_regex = [("py:.*", rf"({_OTHERS})\..*"), ("py:(class|exc)", _TYPES)]
 
 
 def public_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: Element) -> reference | None:

@@ -51,12 +51,12 @@ def ksd_monitor(
 ) -> Monitor:
     """Watches a stream of sequences: do they still come from the model?
 
-    Pass batches to :meth:`Monitor.update`, of any size, and look at :attr:`Monitor.rejected` whenever you like: if the
-    model is right, the probability that it is *ever* rejected is at most ``level``, for all looks together. So there is
-    no sample size to choose, and you may stop at any time.
+    Pass batches of any size to :meth:`~pyro_ksd.checks.Monitor.update`, and look at
+    :attr:`~pyro_ksd.checks.Monitor.rejected` whenever you like. If the model is right, the probability that it is
+    *ever* rejected is at most ``level``. So you do not have to choose a sample size, and you can stop at any time.
 
-    The monitor bets on what the sequences until now have shown, see :mod:`pyro_ksd.fit_tests.betting`. It needs more
-    sequences than :func:`~pyro_ksd.ksd_check` with a fixed sample size: that is the price of looking at any time.
+    The monitor bets on what the past sequences have shown, see :mod:`pyro_ksd.fit_tests.betting`. It needs more
+    sequences than :func:`~pyro_ksd.ksd_check` with a fixed sample size. This is the price of looking at any time.
 
     :param model: what :func:`~pyro_ksd.ksd_check` takes.
     :param alphabet: the number of symbols, or the symbols in the order of their codes. A batch may lack some of them.
@@ -88,7 +88,7 @@ def ksd_monitor(
 
 
 class Monitor:
-    """A check of a stream of sequences, made by :func:`ksd_monitor`.
+    """A check of a stream of sequences, made by :func:`~pyro_ksd.ksd_monitor`.
 
     >>> from pyro_ksd.examples import random_walk
     >>> monitor = ksd_monitor(random_walk(3), "abc")
@@ -154,7 +154,7 @@ class Monitor:
             self._checkpoint.put("evidence", self._evidence.parts())
 
     def result(self) -> xr.DataTree:
-        """The evidence over time and the features that stand out, as groups for ArviZ; see :mod:`pyro_ksd.results`."""
+        """The evidence over time and the features that stand out, as groups for ArviZ."""
         if self._watched is None:
             raise ValueError("result: expected a monitor that has seen sequences; call update(batch) first")
         settings = {"seed": self._settings.seed, "level": self._settings.level}
@@ -189,7 +189,7 @@ class Monitor:
 
 @dataclass(frozen=True)
 class MonitorSettings:
-    """How a monitor looks at a stream; see :func:`ksd_monitor`."""
+    """How a monitor looks at a stream; see :func:`~pyro_ksd.ksd_monitor`."""
 
     level: float
     run_length: int | None

@@ -71,7 +71,7 @@ class GoodnessOfFit:
     :ivar states: what is known of each view: the sums of its features, or its Stein kernel matrix.
     :ivar seconds: the time that each stage took.
     :ivar verified_order: the order of the tables that stood in for the model in the statistics of null draws, ``None``
-        if none did; see :mod:`pyro_ksd.models.wrappers.verified_tables`.
+        if none did; see ``models/wrappers/verified_tables``.
     """
 
     views: tuple[View, ...]
@@ -112,7 +112,7 @@ def goodness_of_fit(
     :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.
     :param num_bootstrap: the number of null draws; p-values are multiples of ``1 / (num_bootstrap + 1)``.
     :param verified_tables: whether tables may stand in for the model in the statistics of data sets that are drawn from
-        it, see :mod:`pyro_ksd.models.wrappers.verified_tables`.
+        it, see ``models/wrappers/verified_tables``.
     :param seed: of all random numbers; the same seed gives the same result.
     :param checkpoint: where finished null draws are kept, so that the same call can go on from there.
     :param max_bytes: the memory for a block of the kernel matrix of kernels without features.

@@ -51,7 +51,7 @@ class Bets:
     :param total: ``[D]``, :math:`\sum \psi`; with forgetting, a discounted sum.
     :param squares: ``[D]``, :math:`\sum \psi^2`, likewise.
     :param direction: ``[D]``, that of the current block.
-    :param log_wealth: ``[K]``, for each of :data:`STAKES`.
+    :param log_wealth: ``[K]``, for each of ``STAKES``.
     :param memory: about how many sequences are remembered, while the wealth may start anew; ``None`` for all of them,
         and one start.
 

@@ -208,7 +208,7 @@ def parametric_bootstrap(
     :param covariates: those of the data, for which new sequences are drawn, ``size`` rows; ``None`` if there are none.
     :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
     :param checkpoint: where finished draws are kept, and taken from.
-    :param tables: those of the model, see :mod:`pyro_ksd.models.wrappers.verified_tables`; ``None`` if it has none.
+    :param tables: those of the model, see ``models/wrappers/verified_tables``; ``None`` if it has none.
     :raises DisagreeingTablesError: if they disagree with the model.
 
     >>> from pyro_ksd.examples import random_walk

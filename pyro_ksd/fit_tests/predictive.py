@@ -63,7 +63,7 @@ class PosteriorPredictive:
         for a program that is not normalized.
     :ivar seconds: the time that each stage took.
     :ivar verified_order: the order of the tables that stood in for the models in the statistics of replicated data, see
-        :mod:`pyro_ksd.models.wrappers.verified_tables`; ``None`` if none did without the user's word.
+        ``models/wrappers/verified_tables``; ``None`` if none did without the user's word.
     """
 
     views: tuple[View, ...]

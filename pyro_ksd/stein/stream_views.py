@@ -11,7 +11,7 @@ of the at most :math:`\ell` places are probabilities, so that a function :math:`
 - ``surprise``: see :class:`~pyro_ksd.kernels.ConditionalSurpriseKernel`.
 
 ``length`` compares the lengths with those of draws, if the model can be sampled
-(:mod:`~pyro_ksd.stein.drawn_lengths`). Otherwise it counts how many sequences have at least :math:`k` symbols. With a
+(``stein/drawn_lengths``). Otherwise it counts how many sequences have at least :math:`k` symbols. With a
 :class:`~pyro_ksd.stein.TailBlockOperator` and Barker's weights, growing and shrinking have rates of at most 1, and each
 passes one threshold at most.
 """

@@ -50,7 +50,7 @@ class PosteriorModels:
         :func:`~pyro_ksd.models.posterior.pyro_posteriors.posterior_draws` takes.
     :param num_draws: how many draws to take from a guide, and of others at most, at even distances.
     :param order: see :func:`~pyro_ksd.models.as_model`; ``"auto"`` for tables that are used for replicated data alone,
-        see :mod:`pyro_ksd.models.wrappers.verified_tables`.
+        see ``models/wrappers/verified_tables``.
     :param ends: the codes of end symbols, see :class:`~pyro_ksd.models.EndedModel`.
     :param marginal: see :class:`~pyro_ksd.models.Marginal`. Draws of the latents that it integrates out are not used.
     :ivar alphabet_size: the number of symbols ``S``.
