@@ -108,7 +108,7 @@ $(PACKAGE): pyproject.toml constraints.txt
 	touch $@
 
 $(INSTALLED): $(PACKAGE)
-	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable ".[fast,test,docs,tutorials]"
+	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --editable ".[dask,fast,test,docs,tutorials]"
 	touch $@
 
 $(NEWER_INSTALLED): pyproject.toml constraints.txt | $(INSTALLED)

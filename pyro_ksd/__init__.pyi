@@ -48,6 +48,7 @@ from .results import sequence_table as sequence_table
 from .results import summary as summary
 from .results import to_inference_data as to_inference_data
 from .results import verdict as verdict
+from .sequences import PartitionedSequences as PartitionedSequences
 from .sequences import Sequences as Sequences
 from .sequences import read as read
 from .sequences import split as split

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.partitions import PartitionedSequences
 
 
 def as_sequences(data: Any, model: Any) -> Sequences:
@@ -16,6 +17,13 @@ def as_sequences(data: Any, model: Any) -> Sequences:
     """
     if isinstance(data, SequenceModel) or callable(data):
         raise ValueError(f"data: expected sequences, found {type(data).__name__}; the model comes first, then the data")
+    if isinstance(data, PartitionedSequences):
+        raise ValueError(f"data: expected data in memory, found {data}; pass data.load(), or some: data.take(rows)")
+    if hasattr(data, "__dask_graph__"):
+        raise ValueError(
+            f"data: expected sequences, found the Dask collection {type(data).__name__}; make parts of it, with all "
+            "symbols: PartitionedSequences.from_dask(data, alphabet=...)"
+        )
     found = Sequences.of(data)
     if isinstance(data, Sequences):
         return found

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from pyro_ksd.checks.check_of_parts import check_for_parts, partitioned_check
 from pyro_ksd.checks.check_setup import set_up_check
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends
@@ -45,6 +46,7 @@ from pyro_ksd.models.wrappers.verified_tables import SHARE
 from pyro_ksd.results.groups import predictive_datatree, to_datatree
 from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.partitions import PartitionedSequences
 from pyro_ksd.stein.balancing import Balancing
 from pyro_ksd.stein.views import View
 
@@ -81,7 +83,9 @@ def ksd_check(
 
     :param model: a Pyro program ``model(sequences, lengths)``, ``model(x)`` or ``model()``, a distribution, or an
         object with ``log_joint`` and ``log_ratio``; see :func:`~pyro_ksd.models.as_model`.
-    :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
+    :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes. Of
+        :class:`~pyro_ksd.sequences.PartitionedSequences` only a few parts are in memory at a time; they may be checked
+        on several machines.
     :param views: the aspects to compare: names of :func:`~pyro_ksd.stein.default_views` and
         :func:`~pyro_ksd.stein.further_views`, kinds with a number such as ``"content-4"``, ``"position-3"``,
         ``"skip-5"``, ``"start-2"`` or ``"repeats-6"``, or views of your own. The default is all default views.
@@ -160,6 +164,38 @@ def ksd_check(
         check_function("refit", refit, "model", "sequences")
     kept = None if checkpoint is None else Checkpoint(checkpoint)
     known = adapted(model)
+    if isinstance(data, PartitionedSequences):
+        parametric = bootstrap if bootstrap == "parametric" else None
+        check_for_parts(
+            posterior=posterior,
+            refit=refit,
+            bootstrap=parametric,
+            replicates=replicates or None,
+            attribution=attribution or None,
+            gram=gram or None,
+        )
+
+        def ready_for(some: Sequences, ends: tuple[int, ...]) -> SequenceModel:
+            named = [some.symbols[code] for code in ends] or None
+            return as_model(
+                model, some, parameters=parameters, order=stated, end=named, marginal=marginal, sampler=sampler
+            )
+
+        with one_bar(show=progress):
+            return partitioned_check(
+                ready_for,
+                data,
+                end=end,
+                views=views,
+                neighborhood=neighborhood,
+                balancing=balancing,
+                num_bootstrap=num_bootstrap,
+                level=level,
+                tolerance=tolerance,
+                checkpoint=kept,
+                seed=seed,
+                progress=progress,
+            )
     sequences = as_sequences(data, known)
     ends = chosen_ends(end, neighborhood, sequences)
     named = [sequences.symbols[code] for code in ends] or None

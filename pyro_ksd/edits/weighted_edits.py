@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -106,6 +106,31 @@ def chunk_rows(neighborhood: Neighborhood, sequences: Sequences) -> list[slice]:
     counts = (edits // EDITS).unique_consecutive(return_counts=True)[1]
     ends = counts.cumsum(0).tolist()
     return [slice(end - count, end) for end, count in zip(ends, counts.tolist(), strict=True)]
+
+
+def num_in_chunks(around: Iterable[Neighborhood], counts: Tensor, alphabet_size: int, num_chunks: int) -> int:
+    """How many of some sequences fill some chunks, if they have the mean number of edits; at most all of them.
+
+    :param around: the neighborhoods, of which the one with the most edits counts.
+    :param counts: long ``[L]``, how many sequences have the length 0, 1, ...
+
+    >>> from pyro_ksd.edits import zs
+    >>> num_in_chunks([zs()], torch.tensor([0, 10**6]), alphabet_size=4, num_chunks=1)
+    10922
+    """
+    size = int(counts.sum())
+    known = list(enumerate(counts.tolist()))
+    edits = max(sum(number * one.edit_bound(length, alphabet_size) for length, number in known) for one in around)
+    return size if edits <= num_chunks * EDITS else max(1, size * num_chunks * EDITS // edits)
+
+
+def even_rows(size: int, count: int) -> Tensor:
+    """``count`` out of ``size`` rows, at even distances; long ``[count]``.
+
+    >>> even_rows(10, 4).tolist()
+    [0, 2, 5, 7]
+    """
+    return torch.arange(count) * size // count
 
 
 def edit_bounds(neighborhood: Neighborhood, sequences: Sequences) -> Tensor:

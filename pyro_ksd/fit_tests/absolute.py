@@ -18,7 +18,7 @@ from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.informative import informative_views, recurring_views
-from pyro_ksd.fit_tests.lookahead import missing_rows
+from pyro_ksd.fit_tests.lookahead import FEW_CHUNKS, missing_rows
 from pyro_ksd.fit_tests.null_draws import (
     NullDraws,
     parametric_bootstrap,
@@ -27,6 +27,7 @@ from pyro_ksd.fit_tests.null_draws import (
     wild_bootstrap,
 )
 from pyro_ksd.fit_tests.statistics import check_sample_size, p_value, u_statistic
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_possible
@@ -46,6 +47,10 @@ FEW_EDITS = 20_000
 """The same holds for data with at most so many edits, or, if the model scores each edited sequence as a whole, with so
 many symbols in them: 500 null draws take seconds. For larger data the wild bootstrap costs far less, keeps its level,
 and has about the same power."""
+
+SAMPLED_CHUNKS = 100
+"""Of large data, so many chunks of edits around a sample of the sequences, about 13 million, are enough to estimate the
+sizes of faults, and fit into memory."""
 
 _DOUBTFUL = 0.2
 """Views with a larger p-value of the wild bootstrap need no look at what the data lack, which would only raise it."""
@@ -67,7 +72,8 @@ class GoodnessOfFit:
     :ivar p_value: double ``[V]``, the p-value of each view by itself.
     :ivar p_value_overall: the p-value of all views together.
     :ivar kind: how the null draws were made.
-    :ivar visits: of the data, to look again at their edits and features.
+    :ivar visits: of the data, to look again at their edits and features; ``None`` if they are not all in memory.
+    :ivar sample: visits of some of the data at even distances, of all of them if they are not large.
     :ivar states: what is known of each view: the sums of its features, or its Stein kernel matrix.
     :ivar seconds: the time that each stage took.
     :ivar verified_order: the order of the tables that stood in for the model in the statistics of null draws, ``None``
@@ -80,10 +86,26 @@ class GoodnessOfFit:
     p_value: Tensor
     p_value_overall: float
     kind: Kind
-    visits: Visits
+    visits: Visits | None
+    sample: Visits
     states: tuple[SteinState, ...]
     seconds: Mapping[str, float]
     verified_order: int | None
+
+    @property
+    def num_sequences(self) -> int:
+        """The number of sequences of the test."""
+        return len(self.states[0])
+
+    def visits_of_all(self, purpose: str) -> Visits:
+        """The visits of the data.
+
+        :param purpose: what they are needed for.
+        :raises ValueError: if the data are not all in memory.
+        """
+        if self.visits is None:
+            raise ValueError(f"{purpose}: expected a test of data in memory, found one of partitioned data")
+        return self.visits
 
 
 def goodness_of_fit(
@@ -147,7 +169,7 @@ def goodness_of_fit(
                 **versions(),
                 "data": digest(sequences.tokens, sequences.lengths),
                 "views": ", ".join(view.name for view in views),
-                "model or views": _fingerprint(visits, log_joint),
+                "model or views": fingerprint(visits, log_joint),
                 "bootstrap": kind,
                 "num_bootstrap": str(num_bootstrap),
                 "seed": str(seed),
@@ -157,6 +179,7 @@ def goodness_of_fit(
     kept = informative_views(views, found.rates, len(sequences))
     views = [views[index] for index in kept]
     visits = visits.seen_by(views)
+    sample = visits.thinned(SAMPLED_CHUNKS)
     states = [found.states[0][index] for index in kept]
     observed = torch.stack([u_statistic(own) for own in states])
     assembled = perf_counter()
@@ -164,7 +187,7 @@ def goodness_of_fit(
     generator = seeded_generator(seed)
     if kind == "wild":
         first = replace(found, states=[states])
-        null = _wild_draws(visits, first, observed, signs, generator, max_bytes, checkpoint, progress)
+        null = _wild_draws(visits, sample, first, observed, signs, generator, max_bytes, checkpoint, progress)
         states = [own.without_signs() if isinstance(own, SteinSums) else own for own in states]
     else:
         options: dict[str, Any] = {
@@ -188,6 +211,7 @@ def goodness_of_fit(
         p_value_overall=float(overall),
         kind=kind,
         visits=visits,
+        sample=sample,
         states=tuple(states),
         seconds={
             "model": model_seconds,
@@ -225,6 +249,7 @@ def _parametric_draws(
 
 def _wild_draws(
     visits: Visits,
+    sample: Visits,
     found: Summed,
     observed: Tensor,
     signs: Signs,
@@ -234,18 +259,32 @@ def _wild_draws(
     progress: bool,
 ) -> NullDraws:
     """The null draws of the wild bootstrap, with a look at what the data lack where the first draws show a misfit."""
-    null = wild_bootstrap(found.states[0], visits.views, found.signs or signs)
-    small = (p_value(observed, null.statistic) <= _DOUBTFUL).tolist()
-    missing = [
-        missing_rows(visits, view, own.norms, generator) if is_small and isinstance(own, SteinSums) else None
-        for view, own, is_small in zip(visits.views, found.states[0], small, strict=True)
-    ]
+    missing = lacking(sample, found, observed, signs, generator)
     return signed_draws(
         visits, signs, found, missing=missing, max_bytes=max_bytes, checkpoint=checkpoint, progress=progress
     )
 
 
-def _fingerprint(visits: Visits, log_joint: Tensor | None) -> str:
+def lacking(
+    sample: Visits, found: Summed, observed: Tensor, signs: Signs, generator: torch.Generator
+) -> list[FeatureMatrix | None]:
+    """Stein features that stand in for sequences that the data lack, for each view whose first draws show a misfit.
+
+    :param sample: visits of some of the data.
+    :param found: the sums over all data with the first draws of signs.
+    :param observed: ``[V]``, the statistics.
+    :param signs: all of them.
+    """
+    null = wild_bootstrap(found.states[0], sample.views, found.signs or signs)
+    small = (p_value(observed, null.statistic) <= _DOUBTFUL).tolist()
+    few = sample.thinned(FEW_CHUNKS)
+    return [
+        missing_rows(few, view, own.norms, generator, len(own)) if is_small and isinstance(own, SteinSums) else None
+        for view, own, is_small in zip(sample.views, found.states[0], small, strict=True)
+    ]
+
+
+def fingerprint(visits: Visits, log_joint: Tensor | None) -> str:
     """A short word for the scores of all sequences, and what the views say of the edits of the first ones."""
     told = [visits.model.log_joint(visits.sequences) if log_joint is None else log_joint]
     for around in visits.neighborhoods:

@@ -66,6 +66,33 @@ class Rates:
         return Rates(ratio, low, high)
 
 
+@dataclass(frozen=True, eq=False)
+class CountTotals:
+    """What the mean counts of a sequence need to know of ``N`` sequences; those of parts of the data add up.
+
+    :param size: the number ``N`` of sequences.
+    :param total: double ``[D]``, the sums of the counts.
+    :param squares: double ``[D]``, the sums of their squares.
+
+    >>> one = CountTotals.of(torch.tensor([[1.0], [2.0]]).double())
+    >>> both = one + one
+    >>> both.size, both.total.tolist(), both.squares.tolist()
+    (4, [6.0], [10.0])
+    """
+
+    size: int
+    total: Tensor
+    squares: Tensor
+
+    @staticmethod
+    def of(counts: Tensor) -> CountTotals:
+        """Those of the counts of some sequences, double ``[N, D]``."""
+        return CountTotals(len(counts), counts.sum(0), counts.square().sum(0))
+
+    def __add__(self, other: CountTotals) -> CountTotals:
+        return CountTotals(self.size + other.size, self.total + other.total, self.squares + other.squares)
+
+
 def mean_counts(counts: Tensor, is_share: Tensor, coverage: float = 0.95) -> Rates:
     """The mean counts of a sequence.
 
@@ -83,17 +110,23 @@ def mean_counts(counts: Tensor, is_share: Tensor, coverage: float = 0.95) -> Rat
     0.000 (0.000 to 0.037)
     """
     check_tensor("counts", counts, "N", "D")
-    if is_share.shape != counts.shape[1:] or is_share.dtype != torch.bool:
-        raise ValueError(f"is_share: expected a boolean tensor [{counts.shape[1]}], found {shown(is_share)}")
+    return mean_rates(CountTotals.of(counts), is_share, coverage)
+
+
+def mean_rates(totals: CountTotals, is_share: Tensor, coverage: float = 0.95) -> Rates:
+    """The mean counts of a sequence, see :func:`mean_counts`, from their totals."""
+    size = totals.size
+    if is_share.shape != totals.total.shape or is_share.dtype != torch.bool:
+        raise ValueError(f"is_share: expected a boolean tensor [{len(totals.total)}], found {shown(is_share)}")
     check_coverage(coverage)
-    if len(counts) < 2:
-        raise ValueError(f"counts: expected those of at least two sequences, found {len(counts)}")
-    is_large = is_share & (counts.mean(0) > 0.5)
-    counts = torch.where(is_large, 1 - counts, counts)
-    total = counts.sum(0)
-    squares = counts.square().sum(0)
+    if size < 2:
+        raise ValueError(f"counts: expected those of at least two sequences, found {size}")
+    is_large = is_share & (totals.total / size > 0.5)
+    total = torch.where(is_large, size - totals.total, totals.total)
+    squares = torch.where(is_large, size - totals.squares, totals.squares)
     portion = torch.where(total > 0, squares / total, 1.0)
-    variance = torch.where(total > 0, (counts.var(0) * len(counts)).clamp(min=1.0), 0.0)
+    spread = (squares - total.square() / size).clamp(min=0) * size / (size - 1)
+    variance = torch.where(total > 0, spread.clamp(min=1.0), 0.0)
     tail = (1 - coverage) / 2
     low = torch.where(total > 0, _gamma_quantile(total, variance, tail), 0.0)
     high = _gamma_quantile(total + portion, variance + portion.square(), 1 - tail)
@@ -101,8 +134,8 @@ def mean_counts(counts: Tensor, is_share: Tensor, coverage: float = 0.95) -> Rat
     wider = torch.as_tensor(stdtrit(freedom.numpy(), 1 - tail) / ndtri(1 - tail))
     low = (total - wider * (total - low)).clamp(min=0.0)
     high = total + wider * (high - total)
-    high = torch.where(is_share, high.clamp(max=len(counts)), high)
-    value, low, high = (part / len(counts) for part in (total, low, high))
+    high = torch.where(is_share, high.clamp(max=size), high)
+    value, low, high = (part / size for part in (total, low, high))
     return Rates(
         torch.where(is_large, 1 - value, value),
         torch.where(is_large, 1 - high, low),

@@ -37,7 +37,7 @@ FACTOR = 1.25
 MOST_NGRAMS = 100
 """How many n-grams of a view are looked at, the most frequent ones in the data."""
 
-_MOST_CHUNKS = 30  # of large data, chosen at random
+_MOST_CHUNKS = 30  # of edits of large data, around sequences at even distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def tolerated_factors(result: GoodnessOfFit, sequences: Sequences, level: float)
 
     The model is not asked again where the log-ratios of the edits were kept.
 
-    :param sequences: those of the test.
+    :param sequences: those of the test, or enough of them to know which n-grams are the most frequent ones.
     :param level: how often, at the most, an n-gram is wrongly called outside.
 
     >>> from pyro_ksd import default_views
@@ -85,7 +85,7 @@ def tolerated_factors(result: GoodnessOfFit, sequences: Sequences, level: float)
         counts = [Count("ngram", tuple(code for code in row if code >= 0)) for row in ngrams.tolist()]
         if not counts:  # all sequences are too short
             continue
-        jumps = _some_jumps(result.visits, result.views[index].operator.neighborhood, counts)
+        jumps = _some_jumps(result.sample, result.views[index].operator.neighborhood, counts)
         tilts = tilt_each(jumps, len(counts), 1 - level)
         certain = tilts_at(jumps, tilts.log_factor, 1 - level / total)
         found.append(ToleratedFactors(index, ngrams, tilts, tilts.within(FACTOR), certain.outside(FACTOR)))
@@ -112,8 +112,9 @@ def _most_frequent(lengths: range, sequences: Sequences) -> Tensor:
 
 def _some_jumps(visits: Visits, around: Neighborhood, counts: list[Count]) -> list[Jumps]:
     """The edits that change some counts; of what is frequent, those around a random part of the sequences."""
+    visits = visits.thinned(_MOST_CHUNKS)
     generator = seeded_generator(0)
-    order = torch.randperm(len(visits.rows(around)), generator=generator)[:_MOST_CHUNKS].tolist()
+    order = torch.randperm(len(visits.rows(around)), generator=generator).tolist()
     found: list[Jumps] = []
     share = torch.ones(len(counts), dtype=torch.double)
     for chunk in visits.chunks(around, order):

@@ -12,7 +12,7 @@ from torch import Tensor
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.counts import Count, count_values
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
-from pyro_ksd.fit_tests.count_rates import mean_counts
+from pyro_ksd.fit_tests.count_rates import CountTotals, mean_counts, mean_rates
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
 from pyro_ksd.fit_tests.tilting import Jumps, scored_jumps, scored_length_jumps, tilt_each
 from pyro_ksd.sequences.container import Sequences
@@ -23,8 +23,6 @@ MOST_SIZED = 10
 
 COVERAGE = 0.95
 """How often intervals contain the true value."""
-
-_MOST_CHUNKS = 100  # of large data, chosen at random: about 13 million edits are precise enough, and fit into memory
 
 _COUNTED = {"ngram": "ngram", "start": "first", "end": "last", "length": "length"}
 
@@ -68,15 +66,31 @@ class EffectSizes:
         return EffectSizes(*(torch.full((count,), torch.nan, dtype=torch.double) for _ in fields(EffectSizes)))
 
 
+@dataclass(frozen=True, eq=False)
+class Outstanding:
+    """The features of a view that stand out, ``C`` of them, if the model is rejected.
+
+    :ivar rows: long ``[C]``, their places among the features that the view reports.
+    :ivar counts: what each of them counts in a sequence.
+    """
+
+    rows: Tensor
+    counts: list[Count]
+
+
 def effect_sizes(
-    result: GoodnessOfFit, places: Sequence[Localization], sequences: Sequences, drawn: Sequences | None, level: float
+    result: GoodnessOfFit,
+    places: Sequence[Localization],
+    sequences: Sequences | Sequence[CountTotals],
+    drawn: Sequences | None,
+    level: float,
 ) -> list[EffectSizes]:
     """How large the faults of each view are: of the features that stand out, if the model is rejected.
 
     The model is not asked again where the log-ratios of the edits were kept.
 
     :param places: one for each view of the test.
-    :param sequences: those of the test.
+    :param sequences: those of the test; or, for each view, the totals of what its features count that stand out.
     :param drawn: sequences of the model, or ``None`` if it was not sampled.
     :param level: the p-value up to which the model is rejected, and a feature stands out.
 
@@ -89,16 +103,35 @@ def effect_sizes(
     >>> round(sizes[1].factor[0].item(), 1)  # of pairs of equal symbols
     3.1
     """
-    found = [EffectSizes.unknown(0 if one.features is None else len(one.features.code)) for one in places]
-    if result.p_value_overall > level:
-        return found
-    for index, (view, place) in enumerate(zip(result.views, places, strict=True)):
-        features = place.features
-        if features is None or view.kernel.feature_kind not in _COUNTED or result.p_value[index] > level:
-            continue
-        rows, counts = _outstanding(view, features, level, sequences.alphabet_size)
-        if counts:
-            found[index] = _sized(result, view, rows, counts, len(features.code), sequences, drawn)
+    reported = [one.features for one in places]
+    found = []
+    for index, own in enumerate(outstanding(result, reported, level)):
+        features = reported[index]
+        sizes = EffectSizes.unknown(0 if features is None else len(features.code))
+        if own.counts:
+            if isinstance(sequences, Sequences):
+                totals = CountTotals.of(count_values(own.counts, sequences))
+            else:
+                totals = sequences[index]
+            _fill_in(sizes, own, _jumps(result, result.views[index], own.counts), totals, drawn)
+        found.append(sizes)
+    return found
+
+
+def outstanding(result: GoodnessOfFit, features: Sequence[TopFeatures | None], level: float) -> list[Outstanding]:
+    """The features that stand out, for each view; none if the model is not rejected, by all views and by this one.
+
+    :param features: those of each view with the largest shares, ``None`` for a view that does not report any.
+    :param level: the p-value up to which the model is rejected, and a feature stands out.
+    """
+    size = result.sample.sequences.alphabet_size
+    found = []
+    for index, (view, own) in enumerate(zip(result.views, features, strict=True)):
+        rejected = result.p_value_overall <= level and result.p_value[index] <= level
+        if rejected and own is not None and view.kernel.feature_kind in _COUNTED:
+            found.append(Outstanding(*_outstanding(view, own, level, size)))
+        else:
+            found.append(Outstanding(torch.zeros(0, dtype=torch.long), []))
     return found
 
 
@@ -116,36 +149,32 @@ def _outstanding(view: View, features: TopFeatures, level: float, alphabet_size:
     return rows, [Count(kind, ngram) for ngram in ngrams]  # type: ignore[arg-type]  # one of the kinds
 
 
-def _sized(
-    result: GoodnessOfFit,
-    view: View,
-    rows: Tensor,
-    counts: Sequence[Count],
-    num_features: int,
-    sequences: Sequences,
-    drawn: Sequences | None,
-) -> EffectSizes:
-    tilts = tilt_each(_jumps(result, view, counts), len(counts), COVERAGE)
-    found = EffectSizes.unknown(num_features)
-    found.factor[rows] = tilts.log_factor.exp()
-    found.factor_low[rows] = tilts.low.exp()
-    found.factor_high[rows] = tilts.high.exp()
-    is_share = torch.tensor([count.kind in ("first", "last") for count in counts])
-    rates = {"observed": mean_counts(count_values(counts, sequences), is_share, COVERAGE)}
+def _fill_in(
+    found: EffectSizes, own: Outstanding, jumps: list[Jumps], totals: CountTotals, drawn: Sequences | None
+) -> None:
+    """Fills in the sizes of the features that stand out.
+
+    :param totals: those of their counts in the data.
+    """
+    tilts = tilt_each(jumps, len(own.counts), COVERAGE)
+    found.factor[own.rows] = tilts.log_factor.exp()
+    found.factor_low[own.rows] = tilts.low.exp()
+    found.factor_high[own.rows] = tilts.high.exp()
+    is_share = torch.tensor([count.kind in ("first", "last") for count in own.counts])
+    rates = {"observed": mean_rates(totals, is_share, COVERAGE)}
     if drawn is not None:
-        rates["expected"] = mean_counts(count_values(counts, drawn), is_share, COVERAGE)
+        rates["expected"] = mean_counts(count_values(own.counts, drawn), is_share, COVERAGE)
         rates["ratio"] = rates["observed"].over(rates["expected"])
     for name, rate in rates.items():
-        getattr(found, name)[rows] = rate.value
-        getattr(found, f"{name}_low")[rows] = rate.low
-        getattr(found, f"{name}_high")[rows] = rate.high
-    return found
+        getattr(found, name)[own.rows] = rate.value
+        getattr(found, f"{name}_low")[own.rows] = rate.low
+        getattr(found, f"{name}_high")[own.rows] = rate.high
 
 
 def _jumps(result: GoodnessOfFit, view: View, counts: Sequence[Count]) -> list[Jumps]:
     around = view.operator.neighborhood
-    order = torch.randperm(len(result.visits.rows(around)), generator=seeded_generator(0))[:_MOST_CHUNKS]
-    chunks = (chunk.scored for chunk in result.visits.chunks(around, order.tolist()))
+    order = torch.randperm(len(result.sample.rows(around)), generator=seeded_generator(0))
+    chunks = (chunk.scored for chunk in result.sample.chunks(around, order.tolist()))
     if counts[0].kind == "length":
         return scored_length_jumps(chunks, around)
     return [scored_jumps(scored, counts) for scored in chunks]

@@ -60,7 +60,7 @@ class TopSequences:
         return TopSequences(
             sequence=torch.cat([part.sequence for part in parts])[order],
             share=share[order],
-            attribution=torch.cat([part.attribution for part in parts])[order],
+            attribution=stacked([part.attribution for part in parts], torch.nan)[order],
         )
 
 
@@ -172,13 +172,13 @@ def _edits_of(edits: Edits, rows: Tensor) -> tuple[Tensor, Tensor]:
     return shown, row[shown]
 
 
-def stacked(codes: Sequence[Tensor]) -> Tensor:
-    """Codes of several widths ``[K, W]`` below each other, padded with -1.
+def stacked(parts: Sequence[Tensor], filling: float = -1) -> Tensor:
+    """Tensors of several widths ``[K, W]`` below each other, filled up; codes with -1.
 
     >>> stacked([torch.zeros(1, 2, dtype=torch.long), torch.ones(1, 1, dtype=torch.long)])
     tensor([[ 0,  0],
             [ 1, -1]])
     """
-    width = max((part.shape[1] for part in codes), default=0)
-    rows = [pad(part, (0, width - part.shape[1]), value=-1) for part in codes]
+    width = max((part.shape[1] for part in parts), default=0)
+    rows = [pad(part, (0, width - part.shape[1]), value=filling) for part in parts]
     return torch.cat(rows) if rows else torch.zeros(0, 0, dtype=torch.long)

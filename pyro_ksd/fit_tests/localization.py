@@ -73,14 +73,15 @@ class TopFeatures:
 class Localization:
     """Where the misfit of one view sits.
 
-    :ivar contribution: double ``[N]``, the share of each sequence.
+    :ivar contribution: double ``[N]``, the share of each sequence; ``None`` for partitioned data, of which only those
+        with the largest shares are known.
     :ivar shown: the sequences with the largest shares, position by position.
     :ivar edits: the edits with the largest shares.
     :ivar features: the features with the largest shares, if the view reports its features one by one.
     :ivar pushes: how strongly sequences push the features that stand out, if the view reports its features.
     """
 
-    contribution: Tensor
+    contribution: Tensor | None
     shown: TopSequences
     edits: TopEdits
     features: TopFeatures | None
@@ -111,8 +112,9 @@ def localize(
     check_flag("attribution", attribution)
     check_number("max_bytes", max_bytes, least=1)
     check_flag("progress", progress)
-    most = len(result.visits.sequences) if attribution else MOST_SHOWN
-    return localize_views(result.visits, result.states, result.null.extreme, most, max_bytes, progress=progress)
+    visits = result.visits_of_all("localize")
+    most = len(visits.sequences) if attribution else MOST_SHOWN
+    return localize_views(visits, result.states, result.null.extreme, most, max_bytes, progress=progress)
 
 
 def localize_views(
@@ -131,8 +133,54 @@ def localize_views(
     :param extreme: ``[B, V]``, null draws of the largest ``|z|`` of each view's features.
     :param most_shown: of how many sequences the positions are reported.
     """
+    views = _visited(visits, states, extreme, most_shown, len(visits.sequences), progress=progress)
+    return [places.found(max_bytes) for places in views]
+
+
+@dataclass(frozen=True, eq=False)
+class PartLocalization:
+    """Where the misfit of one view sits in a part of the data; those of all parts add up.
+
+    :param shown: the sequences with the largest shares, position by position.
+    :param edits: the edits with the largest shares.
+    :param pushes: how strongly sequences push the features that stand out, if the view reports its features.
+    """
+
+    shown: TopSequences
+    edits: TopEdits
+    pushes: Pushes | None
+
+    def __add__(self, other: PartLocalization) -> PartLocalization:
+        pushes = None if self.pushes is None or other.pushes is None else self.pushes + other.pushes
+        shown = TopSequences.cat([self.shown, other.shown], MOST_SHOWN)
+        return PartLocalization(shown, TopEdits.cat([self.edits, other.edits]), pushes)
+
+
+def localize_part(
+    visits: Visits, states: Sequence[SteinState], extreme: Tensor, num_sequences: int
+) -> list[PartLocalization]:
+    """Where the misfit of each view sits in a part of the data.
+
+    :param visits: of the part.
+    :param states: the sums over all parts of the data.
+    :param extreme: as for :func:`localize_views`.
+    :param num_sequences: how many there are in all parts.
+    """
+    views = _visited(visits, states, extreme, MOST_SHOWN, num_sequences)
+    return [places.part() for places in views]
+
+
+def _visited(
+    visits: Visits,
+    states: Sequence[SteinState],
+    extreme: Tensor,
+    most_shown: int,
+    num_sequences: int,
+    *,
+    progress: bool = False,
+) -> list[_Places]:
     views = [
-        _Places(view, state, draws, visits.sequences, most_shown)
+        _Places(view, state, draws, visits.sequences, most_shown, num_sequences)
         for view, state, draws in zip(visits.views, states, extreme.unbind(1), strict=True)
     ]
     total = len(visits.neighborhoods) * len(visits.sequences)
@@ -143,7 +191,7 @@ def localize_views(
                 for places in own:
                     places.add(chunk)
                 bar.update(chunk.count)
-    return [places.found(max_bytes) for places in views]
+    return views
 
 
 def edit_shares(
@@ -187,15 +235,25 @@ class _Places:
 
     :param state: what is known of the view over all sequences.
     :param extreme: ``[B]``, null draws of the largest ``|z|`` of its features.
-    :param sequences: all of the data.
+    :param sequences: all that are looked at.
+    :param num_sequences: how many the data have.
     """
 
-    def __init__(self, view: View, state: SteinState, extreme: Tensor, sequences: Sequences, most_shown: int) -> None:
+    def __init__(
+        self,
+        view: View,
+        state: SteinState,
+        extreme: Tensor,
+        sequences: Sequences,
+        most_shown: int,
+        num_sequences: int,
+    ) -> None:
         self.view = view
         self._state = state
         self._extreme = extreme
         self._sequences = sequences
         self._largest = LargestShares(sequences.width, most_shown)
+        self._num_sequences = num_sequences
         self._waiting: list[WeightedEdits] = []
         self._contributions: list[Tensor] = []
         self._pushes: Pushes | None = None
@@ -216,7 +274,7 @@ class _Places:
 
     def _add(self, edits: WeightedEdits, found: SteinMatrix | Witness, max_bytes: int = PAIR_BYTES) -> None:
         edits = edits.used()
-        shares = edit_shares(edits, self.view, found, len(self._sequences), max_bytes)
+        shares = edit_shares(edits, self.view, found, self._num_sequences, max_bytes)
         contribution = edits.edits.sum_by_owner(shares)
         self._contributions.append(contribution)
         self._largest.add(edits, shares, contribution)
@@ -229,12 +287,21 @@ class _Places:
             contribution=torch.cat(self._contributions),
             shown=self._largest.sequences,
             edits=self._largest.edits,
-            features=_top_features(self.view, self._state, self._extreme, self._sequences.alphabet_size),
+            features=top_features(self.view, self._state, self._extreme, self._sequences.alphabet_size),
             pushes=self._pushes,
         )
 
+    def part(self) -> PartLocalization:
+        """What was found in a part of the data, by a kernel with features."""
+        return PartLocalization(self._largest.sequences, self._largest.edits, self._pushes)
 
-def _top_features(view: View, sums: SteinState, extreme: Tensor, alphabet_size: int) -> TopFeatures | None:
+
+def top_features(view: View, sums: SteinState, extreme: Tensor, alphabet_size: int) -> TopFeatures | None:
+    """The features of a view with the largest shares; ``None`` if it does not report any.
+
+    :param sums: of the view over all sequences.
+    :param extreme: ``[B]``, null draws of the largest ``|z|`` of its features.
+    """
     if not isinstance(sums, SteinSums) or not view.kernel.feature_kind:
         return None
     n = len(sums)
@@ -272,8 +339,11 @@ def mean_localization(parts: Sequence[Localization]) -> Localization:
         raise ValueError("parts: expected at least one Localization, found none")
     for part in parts:
         check_instance("parts", part, Localization, "a list of Localization objects, of one view each")
+    contributions = [part.contribution for part in parts if part.contribution is not None]
+    if len(contributions) < len(parts):
+        raise ValueError("parts: expected those of data in memory, found those of partitioned data")
     return Localization(
-        contribution=torch.stack([part.contribution for part in parts]).mean(0),
+        contribution=torch.stack(contributions).mean(0),
         shown=_mean_sequences([part.shown for part in parts]),
         edits=_mean_edits([part.edits for part in parts]),
         features=_mean_features([part.features for part in parts if part.features is not None]),

@@ -31,23 +31,27 @@ from pyro_ksd.stein.views import View
 from pyro_ksd.stein.visits import Visits
 from pyro_ksd.stein.weighting import weighted_edits
 
+FEW_CHUNKS = 8
+"""Out of so many chunks edits are drawn: some sequences of large data show what is needed."""
+
 _DRAWN = 128  # edits
-_MOST_CHUNKS = 8  # out of which edits are drawn; large data show what they need in some of them
 
 
 def missing_rows(
-    visits: Visits, view: View, variance_of_data: Tensor, generator: torch.Generator
+    visits: Visits, view: View, variance_of_data: Tensor, generator: torch.Generator, num_sequences: int | None = None
 ) -> FeatureMatrix | None:
     """Stein features of edited sequences, in so far as they show a variance that those of the data do not.
 
-    :param visits: of the data, under one model.
+    :param visits: of the data, or of a sample of them, under one model.
     :param variance_of_data: a scalar, the sum of the squares of all Stein features of the data.
+    :param num_sequences: how many data there are; left out, the visits are those of all of them.
     :returns: rows to add to those of the data when their signs are drawn; ``None`` if none are needed.
     """
     kernel = view.kernel
     if not isinstance(kernel, FeatureKernel):
         return None
-    drawn = _drawn_edits(view, kernel, visits, generator)
+    size = len(visits.sequences)
+    drawn = _drawn_edits(view, kernel, visits, generator, (size if num_sequences is None else num_sequences) / size)
     if drawn is None:
         return None
     ahead = weighted_edits(visits.model, view.operator, drawn.edited)
@@ -76,24 +80,26 @@ class _DrawnEdits:
     change: Tensor | None
 
 
-def _drawn_edits(view: View, kernel: FeatureKernel, visits: Visits, generator: torch.Generator) -> _DrawnEdits | None:
+def _drawn_edits(
+    view: View, kernel: FeatureKernel, visits: Visits, generator: torch.Generator, times: float = 1.0
+) -> _DrawnEdits | None:
     """Edits of the data, drawn in proportion to their weight times the size of what they change.
 
+    :param times: how many sequences of the data each of those that are visited stands for.
     :returns: ``None`` if no edit has a weight and changes anything.
     """
     around = view.operator.neighborhood
-    count = len(visits.rows(around))
-    some = torch.randperm(count, generator=generator)[:_MOST_CHUNKS].tolist()
-    chunks = visits.chunks(around, some)
+    order = torch.randperm(len(visits.rows(around)), generator=generator).tolist()
+    chunks = visits.chunks(around, order)
     totals = torch.stack([_sizes(chunk.weighted(view.operator), kernel)[0].sum() for chunk in chunks])
     if not totals.any():
         return None
-    whole = totals.sum() * count / len(some)
+    whole = totals.sum() * times
     numbers = torch.multinomial(totals, _DRAWN, replacement=True, generator=generator).bincount(minlength=len(totals))
     edited: list[Sequences] = []
     shares: list[Tensor] = []
     changes: list[Tensor] = []
-    for visited, number in zip(visits.chunks(around, some), numbers.tolist(), strict=True):
+    for visited, number in zip(visits.chunks(around, order), numbers.tolist(), strict=True):
         if not number:
             continue
         chunk = visited.weighted(view.operator)

@@ -13,6 +13,7 @@ from torch import Tensor
 from pyro_ksd.common.option_checks import check_level
 from pyro_ksd.common.random_numbers import Seed, as_seed
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
+from pyro_ksd.fit_tests.count_rates import CountTotals
 from pyro_ksd.fit_tests.discrepancy_bounds import Closeness, closeness
 from pyro_ksd.fit_tests.factor_tolerance import ToleratedFactors, tolerated_factors
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes, effect_sizes
@@ -61,7 +62,7 @@ class Extent:
 def extent(
     result: GoodnessOfFit,
     places: Sequence[Localization],
-    sequences: Sequences,
+    sequences: Sequences | Sequence[CountTotals],
     drawn: Sequences | None,
     *,
     level: float = 0.05,
@@ -72,7 +73,8 @@ def extent(
     """How large the misfit is that a test found.
 
     :param places: where it sits, one for each view.
-    :param sequences: those of the test.
+    :param sequences: those of the test, or totals of their counts, see
+        :func:`~pyro_ksd.fit_tests.fault_sizes.effect_sizes`.
     :param drawn: draws from the model over the same alphabet, or ``None`` if it was not sampled.
     :param level: the p-value up to which the model is rejected; bounds hold with probability ``1 - level``.
     :param tolerance: the share of sequences that may be foreign.
@@ -95,10 +97,10 @@ def extent(
     if result.p_value_overall <= level:
         foreign = foreign_share([place.pushes for place in places], result.null.extreme, level)
     if num_impossible:
-        foreign = _with_impossible(foreign, len(sequences), num_impossible)
+        foreign = _with_impossible(foreign, result.num_sequences, num_impossible)
     tolerated = None
     if tolerance is not None:
-        tolerated = _tolerated(result, places, sequences, tolerance, level, num_impossible, seed)
+        tolerated = _tolerated(result, places, tolerance, level, num_impossible, seed)
     return Extent(
         sizes=effect_sizes(result, places, sequences, drawn, level),
         foreign=foreign,
@@ -118,13 +120,12 @@ def _with_impossible(foreign: ForeignShare, num_possible: int, num_impossible: i
 def _tolerated(
     result: GoodnessOfFit,
     places: Sequence[Localization],
-    sequences: Sequences,
     tolerance: float,
     level: float,
     num_impossible: int,
     seed: int,
 ) -> Tolerated:
-    size = len(sequences)
+    size = result.num_sequences
     total = size + num_impossible
     if num_impossible > tolerance * total:
         each, overall = torch.zeros_like(result.p_value), torch.zeros(())
@@ -134,6 +135,7 @@ def _tolerated(
         each, overall = tolerance_p_value(pushes, result.null.extreme, min(others, 1 - 1 / size))
     wild = result.null
     if result.kind != "wild":  # far from the model its own draws vary otherwise than the data
-        wild = signed_draws(result.visits, Signs(seed, len(wild.statistic)))
+        wild = signed_draws(result.visits_of_all("extent"), Signs(seed, len(wild.statistic)))
     close = closeness(result.states, wild.statistic, level)
-    return Tolerated(tolerance, each, float(overall), close, tolerated_factors(result, sequences, level))
+    factors = tolerated_factors(result, result.sample.sequences, level)
+    return Tolerated(tolerance, each, float(overall), close, factors)

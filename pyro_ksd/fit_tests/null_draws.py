@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -153,18 +153,44 @@ def signed_draws(
     >>> signed_draws(visits, Signs(seed=0, num_draws=50)).statistic.shape
     torch.Size([50, 10])
     """
+    return draws_in_turn(visits.views, _in_turn(visits, signs, first, max_bytes, checkpoint, progress), signs, missing)
+
+
+def draws_in_turn(
+    views: Sequence[View], found: Iterable[Summed], signs: Signs, missing: Sequence[FeatureMatrix | None] | None = None
+) -> NullDraws:
+    """The draws of :func:`wild_bootstrap` from sums with some of the signs after the other.
+
+    :param found: the sums, each with the draws that follow those before it.
+    :param signs: all of them.
+    :param missing: as for :func:`wild_bootstrap`.
+    """
     draws: list[NullDraws] = []
+    done = 0
+    for own in found:
+        formed = own.signs or signs.part(done, signs.num_draws - done)
+        draws.append(wild_bootstrap(own.states[0], views, formed, missing=missing))
+        done += formed.num_draws
+    return NullDraws.cat(draws)
+
+
+def _in_turn(
+    visits: Visits,
+    signs: Signs,
+    first: Summed | None,
+    max_bytes: int,
+    checkpoint: Checkpoint | None,
+    progress: bool,
+) -> Iterator[Summed]:
     done = 0
     while done < signs.num_draws:
         rest = signs.part(done, signs.num_draws - done)
-        if first is not None and not draws:
+        if first is not None and not done:
             found = first
         else:
             found = sum_views(visits, rest, max_bytes, checkpoint=checkpoint, progress=progress)
-        formed = found.signs or rest
-        draws.append(wild_bootstrap(found.states[0], visits.views, formed, missing=missing))
-        done += formed.num_draws
-    return NullDraws.cat(draws)
+        yield found
+        done += (found.signs or rest).num_draws
 
 
 def _summed(found: SteinState, signs: Signs) -> SteinState:

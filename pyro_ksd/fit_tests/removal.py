@@ -83,6 +83,16 @@ class Pushes:
             largest=nothing,
         )
 
+    def __add__(self, other: Pushes) -> Pushes:
+        """The pushes of the sequences of both, towards the same features."""
+        return replace(
+            self,
+            count=self.count + other.count,
+            number=self.number + other.number,
+            sum=self.sum + other.sum,
+            largest=torch.maximum(self.largest, other.largest),
+        )
+
     def plus(self, features: FeatureMatrix) -> Pushes:
         """With the sequences that have these features."""
         column, value = self._pushing(features)

@@ -78,6 +78,11 @@ class SequenceModel(ABC):
         """Whether the model scores one sequence at a time, so that null draws of whole data sets would take long."""
         return False
 
+    @property
+    def is_threadsafe(self) -> bool:
+        """Whether several threads may ask for log-joints and log-ratios at once."""
+        return False
+
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Independent sequences from the model.
 

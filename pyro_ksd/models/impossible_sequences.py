@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -79,13 +80,26 @@ def find_impossible(model: SequenceModel, sequences: Sequences, log_joint: Tenso
             "the model gives NaN there"
         )
     rows = (log_joint == -torch.inf).nonzero().squeeze(1)
-    message = ""
-    if len(rows):
-        message = (
-            f"the model gives probability zero to {len(rows)} of {len(sequences)} sequences: "
-            f"{_shown(model, sequences, rows)}. It cannot have made them"
-        )
-    return ImpossibleSequences(rows, message, log_joint)
+    return ImpossibleSequences(
+        rows, impossible_message(len(rows), len(sequences), first_shown(model, sequences, rows)), log_joint
+    )
+
+
+def impossible_message(count: int, total: int, shown: Sequence[str]) -> str:
+    """What to say of impossible sequences; ``""`` if there are none.
+
+    :param total: the number of all sequences.
+    :param shown: the first of them, see :func:`first_shown`.
+
+    >>> impossible_message(2, 10, ["sequence 4, ['a']"])
+    "the model gives probability zero to 2 of 10 sequences: sequence 4, ['a']; .... It cannot have made them"
+    """
+    if not count:
+        return ""
+    return (
+        f"the model gives probability zero to {count} of {total} sequences: {_listed(shown, count)}. It cannot have "
+        "made them"
+    )
 
 
 def check_possible(model: SequenceModel, sequences: Sequences, log_joint: Tensor | None = None) -> None:
@@ -113,11 +127,24 @@ def check_drawn(model: SequenceModel, sequences: Sequences) -> None:
         )
 
 
-def _shown(model: SequenceModel, sequences: Sequences, rows: Tensor) -> str:
-    """The first few of some sequences, with the sites that are to blame if the model can name them."""
+def first_shown(model: SequenceModel, sequences: Sequences, rows: Tensor, first_row: int = 0) -> list[str]:
+    """The first few of some sequences in words, with the sites that are to blame if the model can name them.
+
+    :param rows: of these sequences.
+    :param first_row: the number of the first of all sequences in the data.
+    """
     shown = []
     for row in rows[:_SHOWN].tolist():
         only = sequences[row : row + 1]
-        [site] = model.for_rows(row).impossible_sites(only)
-        shown.append(f"sequence {row}, {only.to_lists()[0]}{f', at site {site}' if site else ''}")
-    return f"{'; '.join(shown)}{'; ...' if len(rows) > len(shown) else ''}"
+        [site] = model.for_rows(first_row + row).impossible_sites(only)
+        shown.append(f"sequence {first_row + row}, {only.to_lists()[0]}{f', at site {site}' if site else ''}")
+    return shown
+
+
+def _shown(model: SequenceModel, sequences: Sequences, rows: Tensor) -> str:
+    return _listed(first_shown(model, sequences, rows), len(rows))
+
+
+def _listed(shown: Sequence[str], count: int) -> str:
+    few = shown[:_SHOWN]
+    return f"{'; '.join(few)}{'; ...' if count > len(few) else ''}"

@@ -6,10 +6,12 @@ The engine imports this module, so Pyro is loaded only where something runs.
 
 from __future__ import annotations
 
+import os
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -120,6 +122,47 @@ def params_kept() -> Iterator[None]:
         yield
     finally:
         store.update(kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """What of a user's session the scores of a model may depend on, to be sent to other processes.
+
+    :param process: the number of the process.
+    :param default_dtype: that of torch.
+    :param params: the state of Pyro's parameter store.
+    """
+
+    process: int
+    default_dtype: torch.dtype
+    params: Mapping[str, Any]
+
+    @staticmethod
+    def now() -> Session:
+        """The session of this process."""
+        import pyro
+
+        return Session(os.getpid(), torch.get_default_dtype(), pyro.get_param_store().get_state())
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Has another process do as this one would; nothing changes in the process itself.
+
+        >>> with Session.now().entered():
+        ...     torch.get_default_dtype()
+        torch.float32
+        """
+        if os.getpid() == self.process:
+            yield
+            return
+        import pyro
+
+        with _ONE_THREAD, default_dtype_kept(), params_kept():
+            torch.set_default_dtype(self.default_dtype)
+            store = pyro.get_param_store()
+            store.clear()
+            store.set_state(self.params)
+            yield
 
 
 @contextmanager

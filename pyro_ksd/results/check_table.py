@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from pyro_ksd.results.containers import alphabet_of, dataset, has_group
+from pyro_ksd.results.containers import alphabet_of, dataset, has_group, num_sequences
 from pyro_ksd.results.findings import listed, view_finding
 from pyro_ksd.results.verdicts import verdict
 from pyro_ksd.results.view_choice import p_value_of_views, view_names
@@ -70,8 +70,7 @@ def summary(check: Any) -> Summary:
     }
     p = float(ksd["p_value_overall"])
     if has_group(check, "ksd_impossible"):
-        count = dataset(check, "ksd_impossible").sizes["sequence"]
-        words = f"{count} of {dataset(check, 'ksd_data').sizes['sequence']} sequences"
+        words = f"{num_sequences(check, 'ksd_impossible')} of {num_sequences(check, 'ksd_data')} sequences"
         rows["possible"] = [float("nan"), p_value_of_views(ksd), "all of the above together", ""]
         rows["impossible"] = [float("nan"), 0.0, "sequences of probability zero", words]
     together = "the model does not fit" if p <= level else "nothing wrong was found"
@@ -79,7 +78,7 @@ def summary(check: Any) -> Summary:
     columns = ["statistic", "p_value", "looks at", "finding"]
     table = Summary(list(rows.values()), index=pd.Index(rows, name="view"), columns=columns)
     table.attrs |= {"verdict": verdict(check), "kind": str(ksd.attrs["kind"]), "draws": int(ksd.attrs["num_bootstrap"])}
-    table.attrs["sequences"] = dataset(check, "ksd_data").sizes["sequence"]
+    table.attrs["sequences"] = num_sequences(check, "ksd_data")
     table.attrs["codes"] = _codes(check) if p <= level else ""
     return table
 

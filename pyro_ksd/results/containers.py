@@ -88,6 +88,23 @@ def alphabet_of(check: Any) -> list[str]:
     return [str(symbol) for symbol in json.loads(data_of(check)["token"].attrs["alphabet"])]
 
 
+def num_sequences(check: Any, group: str) -> int:
+    """How many sequences a group is about, such as ``ksd_data``; of partitioned data it has only some of them.
+
+    >>> import xarray as xr
+    >>> group = xr.Dataset({"length": ("sequence", [2, 1])}, attrs={"num_sequences": 1000})
+    >>> num_sequences(xr.DataTree.from_dict({"mine": group}), "mine")
+    1000
+    """
+    own = dataset(check, group)
+    return int(own.attrs.get("num_sequences", own.sizes["sequence"]))
+
+
+def has_all_data(check: Any) -> bool:
+    """Whether a result has all sequences, not only those of partitioned data that it refers to."""
+    return "num_sequences" not in data_of(check).attrs
+
+
 def to_inference_data(check: Any) -> Any:
     """The check in the container of the installed ArviZ: an InferenceData for 0.23, the DataTree itself from 1.0 on.
 

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from pyro_ksd.results.containers import alphabet_of, dataset, has_group
+from pyro_ksd.results.containers import alphabet_of, dataset, has_group, num_sequences
 from pyro_ksd.results.labels import spelled
 from pyro_ksd.results.view_choice import feature_kind, speaking_views
 
@@ -206,7 +206,7 @@ def _length_finding(check: Any, own: xr.Dataset, level: float) -> str:
     if not has_group(check, "ksd_length"):
         return ""
     lengths = dataset(check, "ksd_length")
-    data = _Moments.of(lengths["observed"], dataset(check, "ksd").sizes["sequence"])
+    data = _Moments.of(lengths["observed"], num_sequences(check, "ksd"))
     num_drawn = int(lengths.attrs.get("num_drawn", 0))
     model = _Moments.of(lengths["expected"], num_drawn or (math.inf if "expected_low" in lengths else data.size))
     told = own.isel(ngram=own["p_value"].values <= level)

@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 from torch import Tensor
+from torch.nn.functional import pad
 
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_mapping, check_number, found, is_real
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.factor_tolerance import FACTOR
 from pyro_ksd.fit_tests.fault_sizes import EffectSizes
+from pyro_ksd.fit_tests.largest_shares import stacked
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
 from pyro_ksd.fit_tests.misfit_extent import Extent, Tolerated
 from pyro_ksd.fit_tests.predictive import PosteriorPredictive
@@ -25,6 +27,7 @@ from pyro_ksd.kernels.length import LengthKernel
 from pyro_ksd.results.arrays import as_numpy, as_strings
 from pyro_ksd.results.checksums import with_checksums
 from pyro_ksd.results.containers import POSTERIOR_OF_CHECK, provenance, schema_stamp
+from pyro_ksd.results.kept_data import KeptData
 from pyro_ksd.results.labels import feature_labels, operation, spelled
 from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.results.sequence_groups import (
@@ -125,32 +128,88 @@ def to_datatree(
     """
     check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
     _check_places(result.views, localizations)
-    _check_data(sequences, impossible_sites, len(result.visits.sequences))
+    _check_data(sequences, impossible_sites, result.num_sequences)
     check_instance("extent", extent, Extent, "what extent(...) gave")
     check_mapping("settings", settings, "what the test was run with, by name")
     check_flag("gram", gram)
+    data = KeptData.whole(sequences, impossible_sites)
+    groups = _check_groups(result, in_rows(localizations, data.possible_rows.__getitem__), data, extent, settings)
+    if replicates is not None:
+        _add_replicates(groups, replicates, sequences, num_chains=1, parameters="given")
+    if gram:
+        kept = groups["ksd"]["sequence"].values
+        visits = result.visits_of_all("gram")
+        grams = np.stack([as_numpy(visits.whole(view)[0].dense()) for view in result.views])
+        groups["ksd"] = groups["ksd"].assign_coords(sequence_bis=kept)
+        groups["ksd"]["gram"] = (("view", "sequence", "sequence_bis"), grams)
+    return stamped(groups)
+
+
+def partitioned_datatree(
+    result: GoodnessOfFit,
+    localizations: Sequence[Localization],
+    data: KeptData,
+    extent: Extent,
+    *,
+    settings: Settings,
+) -> ResultTree:
+    """The groups of :func:`to_datatree` for partitioned data, of which only some sequences are kept.
+
+    These are the sequences with the largest shares and those of the edits with the largest shares, with their rows in
+    the data. A contribution is NaN where a sequence is not among those of the view with the largest shares.
+
+    :param localizations: one for each view; sequences are rows of the data.
+    """
+    check_instance("result", result, GoodnessOfFit, "what a test of fit gave")
+    _check_places(result.views, localizations)
+    check_instance("data", data, KeptData, "what a result keeps of the data")
+    check_instance("extent", extent, Extent, "what extent(...) gave")
+    check_mapping("settings", settings, "what the test was run with, by name")
+    return stamped(_check_groups(result, localizations, data, extent, settings))
+
+
+def _check_groups(
+    result: GoodnessOfFit,
+    localizations: Sequence[Localization],
+    data: KeptData,
+    extent: Extent,
+    settings: Settings,
+) -> dict[str, xr.Dataset]:
+    """The groups of a check; sequences in localizations are rows of the data."""
     groups = common_groups(
         _meanings(result.views),
         result.statistic,
         result.null.statistic,
         result.p_value,
         result.p_value_overall,
-        sequences,
+        data.sequences,
         kind=result.kind,
         settings={**settings, **_seconds(result.seconds)},
     )
-    _add_places(groups, result.views, localizations, sequences, impossible_sites, result.null.extreme)
-    _add_extent(groups, result.views, extent, [str(symbol) for symbol in sequences.symbols])
+    if data.is_partial:  # and no numbers for ArviZ, as these sequences are not typical
+        groups["ksd_data"] = sequences_group(data.sequences).assign_coords(sequence=as_numpy(data.rows))
+        groups["ksd_data"].attrs["num_sequences"] = data.num_sequences
+        del groups["observed_data"]
+    _add_places(groups, result.views, localizations, data, result.null.extreme)
+    _add_extent(groups, result.views, extent, [str(symbol) for symbol in data.sequences.symbols])
     num_drawn = 0 if extent.drawn is None else len(extent.drawn)
-    _add_lengths(groups, result.views, sequences, impossible_sites, num_drawn)
-    if replicates is not None:
-        _add_replicates(groups, replicates, sequences, num_chains=1, parameters="given")
-    if gram:
-        kept = groups["ksd"]["sequence"].values
-        grams = np.stack([as_numpy(result.visits.whole(view)[0].dense()) for view in result.views])
-        groups["ksd"] = groups["ksd"].assign_coords(sequence_bis=kept)
-        groups["ksd"]["gram"] = (("view", "sequence", "sequence_bis"), grams)
-    return stamped(groups)
+    _add_lengths(groups, result.views, data.lengths, num_drawn)
+    return groups
+
+
+def in_rows(localizations: Sequence[Localization], rows: Callable[[Tensor], Tensor]) -> list[Localization]:
+    """Localizations whose sequences are rows of all data.
+
+    :param rows: gives the rows of all data from the numbers of sequences among the possible ones.
+    """
+    return [
+        replace(
+            one,
+            shown=replace(one.shown, sequence=rows(one.shown.sequence)),
+            edits=replace(one.edits, sequence=rows(one.edits.sequence)),
+        )
+        for one in localizations
+    ]
 
 
 def predictive_datatree(
@@ -188,7 +247,8 @@ def predictive_datatree(
     {'chain': 1, 'draw': 3, 'view': 10}
     """
     check_instance("result", result, PosteriorPredictive, "what posterior_predictive gave")
-    _check_data(sequences, impossible_sites, len(result.places[0].contribution))
+    contribution = result.places[0].contribution
+    _check_data(sequences, impossible_sites, 0 if contribution is None else len(contribution))
     check_mapping("settings", settings, "what the test was run with, by name")
     realized = result.realized
     replicated = result.replicated.statistic
@@ -202,7 +262,10 @@ def predictive_datatree(
         kind="posterior predictive",
         settings={**settings, **_seconds(result.seconds)},
     )
-    _add_places(groups, result.views, result.places, sequences, impossible_sites, result.replicated.extreme)
+    data = KeptData.whole(sequences, impossible_sites)
+    _add_places(
+        groups, result.views, in_rows(result.places, data.possible_rows.__getitem__), data, result.replicated.extreme
+    )
     draws = {"realized": realized, "replicated": replicated, "difference": realized - replicated}
     length = len(realized) // result.num_chains
     shape = (result.num_chains, length, len(result.views))
@@ -323,40 +386,47 @@ def _add_places(
     groups: dict[str, xr.Dataset],
     views: Sequence[View],
     localizations: Sequence[Localization],
-    sequences: Sequences,
-    impossible_sites: Mapping[int, str],
+    data: KeptData,
     extreme: Tensor,
 ) -> None:
     """Adds where the misfit sits, and the sequences that are impossible, to the groups that every test has."""
-    impossible = np.array(list(impossible_sites), dtype=np.int64)
-    kept = np.setdiff1d(np.arange(len(sequences)), impossible)
-    symbols = [str(symbol) for symbol in sequences.symbols]
+    rows = data.possible_rows
+    symbols = [str(symbol) for symbol in data.sequences.symbols]
     shown = [one.shown for one in localizations]
-    attribution = np.stack([as_numpy(one.attribution) for one in shown])
+    attribution = stacked([one.attribution for one in shown], np.nan)
+    if data.is_partial:
+        groups["ksd"].attrs["num_sequences"] = data.num_sequences - data.num_impossible
+        # The longest sequences may not be kept.
+        attribution = pad(attribution, (0, data.sequences.width + 1 - attribution.shape[1]), value=np.nan)
     groups["ksd"] = (
         groups["ksd"]
-        .assign_coords(sequence=kept, shown=np.arange(attribution.shape[1]), position=np.arange(attribution.shape[-1]))
+        .assign_coords(
+            sequence=as_numpy(rows), shown=np.arange(len(shown[0].sequence)), position=np.arange(attribution.shape[1])
+        )
         .assign(
             feature_kind=("view", as_strings([view.kernel.feature_kind for view in views])),
             weight=("view", np.array([view.weight for view in views])),
-            contribution=(
-                ("view", "sequence"),
-                np.stack([as_numpy(one.contribution) for one in localizations]),
+            contribution=(("view", "sequence"), np.stack([_contribution(one, rows) for one in localizations])),
+            shown_sequence=(("view", "shown"), np.stack([as_numpy(one.sequence) for one in shown])),
+            attribution=(
+                ("view", "shown", "position"),
+                as_numpy(attribution).reshape(len(shown), -1, attribution.shape[1]),
             ),
-            shown_sequence=(("view", "shown"), kept[np.stack([as_numpy(one.sequence) for one in shown])]),
-            attribution=(("view", "shown", "position"), attribution),
         )
     )
     groups["ksd_null"]["extreme"] = (("chain", "draw", "view"), as_numpy(extreme)[None])
     groups["ksd_ngram"] = _ngrams(views, localizations, symbols)
-    groups["ksd_edit"] = _edits(views, localizations, symbols, kept)
+    groups["ksd_edit"] = _edits(views, localizations, symbols)
     groups["ksd"].attrs["kind_overall"] = groups["ksd"].attrs["kind"]
-    if impossible_sites:
+    if data.num_impossible:
         groups["ksd"]["p_value_possible"] = groups["ksd"]["p_value_overall"]
         groups["ksd"]["p_value_overall"] = ((), 0.0)
         groups["ksd"].attrs["kind_overall"] = IMPOSSIBLE
+        sites = data.impossible_sites
         groups["ksd_impossible"] = xr.Dataset(
-            {"site": ("sequence", as_strings(list(impossible_sites.values())))}, coords={"sequence": impossible}
+            {"site": ("sequence", as_strings(list(sites.values())))},
+            coords={"sequence": np.array(list(sites), dtype=np.int64)},
+            attrs={"num_sequences": data.num_impossible} if data.is_partial else {},
         )
 
 
@@ -369,6 +439,15 @@ def _add_replicates(
         replicates, sequences, kept, num_chains=num_chains, parameters=parameters
     )
     groups["observed_data"] = observed_beside(replicates, sequences, kept)
+
+
+def _contribution(place: Localization, rows: Tensor) -> npt.NDArray[np.generic]:
+    """The shares of the sequences in some rows of the data, NaN for those that are not known."""
+    if place.contribution is not None:
+        return as_numpy(place.contribution)
+    shares = np.full(len(rows), np.nan)
+    shares[np.searchsorted(as_numpy(rows), as_numpy(place.shown.sequence))] = as_numpy(place.shown.share)
+    return shares
 
 
 def _add_extent(groups: dict[str, xr.Dataset], views: Sequence[View], extent: Extent, symbols: Sequence[str]) -> None:
@@ -421,20 +500,19 @@ def _factors(views: Sequence[View], tolerated: Tolerated, symbols: Sequence[str]
 def _add_lengths(
     groups: dict[str, xr.Dataset],
     views: Sequence[View],
-    sequences: Sequences,
-    impossible_sites: Mapping[int, str],
+    lengths: Tensor,
     num_drawn: int,
 ) -> None:
     """Adds the lengths of the data and those of the model, if a view compared them.
 
+    :param lengths: how many possible sequences have the length 0, 1, ...
     :param num_drawn: the number of draws that those of the model were estimated from; 0 if from the data.
     """
     known = [view.kernel.distribution for view in views if isinstance(view.kernel, LengthKernel)]
     if not known or known[0] is None:
         return
     own = known[0]
-    possible = np.setdiff1d(np.arange(len(sequences)), list(impossible_sites))
-    counts = np.bincount(as_numpy(sequences.lengths)[possible])
+    counts = as_numpy(lengths)
     columns = {"expected": own}
     if own.bounds is not None:
         columns |= dict(zip(("expected_low", "expected_high"), own.bounds, strict=True))
@@ -443,7 +521,7 @@ def _add_lengths(
         name: np.pad(as_numpy(one.probability), (one.shortest, last - one.shortest - len(one.probability)))
         for name, one in columns.items()
     }
-    observed = np.pad(counts / len(possible), (0, last - len(counts)))
+    observed = np.pad(counts / counts.sum(), (0, last - len(counts)))
     seen = np.flatnonzero(observed)
     groups["ksd_length"] = xr.Dataset(
         {name: ("length", values) for name, values in {"observed": observed, **expected}.items()},
@@ -495,7 +573,6 @@ def _edits(
     views: Sequence[View],
     localizations: Sequence[Localization],
     symbols: Sequence[str],
-    kept: npt.NDArray[np.int64],
 ) -> xr.Dataset:
     tops = [one.edits for one in localizations]
     operations = [
@@ -506,7 +583,7 @@ def _edits(
     owners = [view.name for view, edits in zip(views, tops, strict=True) for _ in edits.share]
     variables: dict[str, npt.NDArray[np.generic]] = {
         "view_name": as_strings(owners),
-        "sequence_index": kept[_joined([edits.sequence for edits in tops])],
+        "sequence_index": _joined([edits.sequence for edits in tops]),
         "position_index": _joined([edits.position for edits in tops]),
         "operation": as_strings(operations),
         "share": _joined([edits.share for edits in tops]),

@@ -193,7 +193,12 @@ GROUPS: Mapping[str, Group] = {
             ),
             "weight": Variable(("view",), "float", "how much the view counts", least=0, required_in=_CHECKS),
             "contribution": Variable(
-                ("view", "sequence"), "float", "the share of each sequence in the statistic", required_in=_CHECKS
+                ("view", "sequence"),
+                "float",
+                "the share of each sequence in the statistic; NaN for a sequence of partitioned data that is not among "
+                "those of the view with the largest shares",
+                unknown=True,
+                required_in=_CHECKS,
             ),
             "shown_sequence": Variable(
                 ("view", "shown"),
@@ -258,7 +263,12 @@ GROUPS: Mapping[str, Group] = {
             ),
         },
         _VIEW
-        | _labels("sequence", "integer", "rows of the data, without impossible ones", required_in=_CHECKS)
+        | _labels(
+            "sequence",
+            "integer",
+            "rows of the data, without impossible ones; of partitioned data those in `ksd_data`",
+            required_in=_CHECKS,
+        )
         | _labels("shown", "integer", "ranks of sequences by their shares", required_in=_CHECKS)
         | _labels("position", "integer", "places in a sequence, and the one after its end", required_in=_CHECKS)
         | _labels("sequence_bis", "integer", "with `gram=True`: the same rows again", required_in=()),
@@ -298,6 +308,9 @@ GROUPS: Mapping[str, Group] = {
                 least=0,
                 most=1,
                 required_in=(),
+            ),
+            "num_sequences": Attribute(
+                "integer", "of partitioned data: how many sequences were tested", least=2, required_in=()
             ),
             "seconds_model": Attribute("float", "spent in the model", least=0, required_in=()),
             "seconds_kernels": Attribute("float", "spent on Stein features", least=0, required_in=()),
@@ -481,9 +494,10 @@ GROUPS: Mapping[str, Group] = {
         _labels("sequence", "integer", "rows") | _labels("position", "integer", "places in a sequence"),
     ),
     "ksd_impossible": Group(
-        "the sequences to which the model gives probability 0, if there are any",
+        "the sequences to which the model gives probability 0, if there are any; of partitioned data the first 1,000",
         {"site": Variable(("sequence",), "string", "the site that makes it impossible, or empty")},
         _ROWS,
+        {"num_sequences": Attribute("integer", "of partitioned data: how many there are", least=1, required_in=())},
     ),
     "ksd_compare": Group(
         "how well each model fits; the last view, `overall`, is all of them together",
@@ -583,9 +597,10 @@ GROUPS: Mapping[str, Group] = {
         required_in=("monitor",),
     ),
     "ksd_data": Group(
-        "all sequences, also those that are impossible",
+        "all sequences, also those that are impossible; of partitioned data those that other groups refer to",
         _SEQUENCES,
         _ROWS | _labels("position", "integer", "places in a sequence"),
+        {"num_sequences": Attribute("integer", "of partitioned data: how many there are", least=2, required_in=())},
         required_in=(*_TESTS, "comparison"),
     ),
     "posterior_predictive": Group(

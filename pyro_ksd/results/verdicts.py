@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from pyro_ksd.results.containers import alphabet_of, dataset, has_group
+from pyro_ksd.results.containers import alphabet_of, dataset, has_group, num_sequences
 from pyro_ksd.results.evidence_words import monitor_verdict
 from pyro_ksd.results.findings import listed, unnamed, view_finding
 from pyro_ksd.results.p_values import draws_needed, p_text
@@ -184,12 +184,12 @@ def _too_few_draws(ksd: xr.Dataset) -> list[str]:
 def _impossible(check: Any) -> str:
     """The beginning of the sentence where some sequences are impossible under the model."""
     found = dataset(check, "ksd_impossible")
-    total = dataset(check, "ksd_data").sizes["sequence"]
+    total = num_sequences(check, "ksd_data")
     rows = [str(row) for row in found["sequence"].values[:3].tolist()]
     sites = [str(site) for site in found["site"].values[:3].tolist()]
     everywhere = f" at site {sites[0]}" if len(rows) > 1 and sites[0] and len(set(sites)) == 1 else ""
     shown = [f"{row} at site {site}" if site and not everywhere else row for row, site in zip(rows, sites, strict=True)]
-    count = found.sizes["sequence"]
+    count = num_sequences(check, "ksd_impossible")
     dots = ", ..." if count > len(shown) else ""
     return (
         f"the model does not fit (p = 0): {count} of the {total} sequences {'is' if count == 1 else 'are'} impossible "

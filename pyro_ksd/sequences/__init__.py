@@ -3,6 +3,7 @@
 
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.files.file_reading import read
+from pyro_ksd.sequences.partitions import PartitionedSequences
 from pyro_ksd.sequences.splitting import split
 
-__all__ = ["Sequences", "read", "split"]
+__all__ = ["PartitionedSequences", "Sequences", "read", "split"]

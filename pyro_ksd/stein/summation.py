@@ -85,12 +85,13 @@ def sum_views(
     unit = f"steps, up to {sum(edits.values()):,} edits"
     with one_torch_thread(), progress_bar(total=total, desc="Stein features", unit=unit, show=progress) as bar:
         for number, around in enumerate(largest_first):
-            running = _RunningSums(visits.views_of(around), signs, as_fits=number == 0)
+            running = _RunningSums(visits.views_of(around), signs, visits.first_row, as_fits=number == 0)
             kept = _KeptSums(checkpoint, f"sums {number}", running)
             kept.take()
             bar.update(running.num_done)
             for chunk in visits.chunks(around, range(running.num_chunks, len(visits.rows(around)))):
-                done = number * size + (chunk.begin if checkpoint is None else kept.num_kept)
+                visited = chunk.begin - visits.first_row
+                done = number * size + (visited if checkpoint is None else kept.num_kept)
                 with counted_if_stopped(done, total, "steps", checkpoint):
                     running.add(chunk)
                     kept.put_if_due()
@@ -112,6 +113,7 @@ class _RunningSums:
     comes from a sum of kernels, which is no single matrix of features, waits until the end, as do the edits of kernels
     without features, and all features if there are no signs.
 
+    :param first_row: the number of the first sequence in the data.
     :param as_fits: whether to take only as many of the draws of signs as fit into memory.
     :ivar num_chunks: how many chunks were added.
     :ivar num_done: how many sequences are summed.
@@ -119,8 +121,9 @@ class _RunningSums:
     :ivar rates: the sums of all weights of each operator, double ``[K]``.
     """
 
-    def __init__(self, views: Sequence[View], signs: Signs | None, as_fits: bool) -> None:
+    def __init__(self, views: Sequence[View], signs: Signs | None, first_row: int, as_fits: bool) -> None:
         self.signs = signs
+        self._first_row = first_row
         self.num_chunks = 0
         self.num_done = 0
         self.sums: dict[View, list[SteinSums]] = {}
@@ -185,7 +188,7 @@ class _RunningSums:
     def _sum_up(self, all_signs: Signs) -> None:
         if self._as_fits and not self.sums:
             self.signs = all_signs = all_signs.part(0, self._fitting(all_signs.num_draws))
-        signs = all_signs.of_rows(self.num_done, self._count)
+        signs = all_signs.of_rows(self._first_row + self.num_done, self._count)
         for view, features in self._features.items():
             if not features or not isinstance(features[0][0], FeatureMatrix):
                 continue

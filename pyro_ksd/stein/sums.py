@@ -92,7 +92,11 @@ class SteinSums:
 
     def without_signs(self) -> SteinSums:
         """The same without the sums for draws of signs, which take most of the memory."""
-        return replace(self, signed=self.signed[:, :0].clone())
+        return self.with_draws(0)
+
+    def with_draws(self, count: int) -> SteinSums:
+        """The same with the first of the draws of signs only."""
+        return self if count == self.signed.shape[1] else replace(self, signed=self.signed[:, :count].clone())
 
     def off_diagonal_sum(self) -> Tensor:
         """``Σ_{i≠j} <ψ_i, ψ_j>``, a scalar."""

@@ -15,7 +15,7 @@ from pyro_ksd.common.chunk_sizes import KEPT_BYTES, PAIR_BYTES
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
-from pyro_ksd.edits.weighted_edits import ScoredEdits, WeightedEdits, chunk_rows
+from pyro_ksd.edits.weighted_edits import ScoredEdits, WeightedEdits, chunk_rows, even_rows, num_in_chunks
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix, SumMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.model_batch import ModelBatch
@@ -36,6 +36,7 @@ class Visits:
     :param model: one model, or ``K`` of them.
     :param sequences: all of them possible under the model.
     :param kept_bytes: how much memory log-ratios may take, and features as well; 0 for data that are visited once.
+    :param first_row: the number of the first sequence, where they are a part of the data.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
@@ -52,10 +53,14 @@ class Visits:
         sequences: Sequences,
         views: Sequence[View],
         kept_bytes: int = KEPT_BYTES,
+        *,
+        first_row: int = 0,
     ) -> None:
         self.model = model
         self.sequences = sequences
         self.views = tuple(views)
+        self.first_row = first_row
+        self._kept_bytes = kept_bytes
         self._seconds = [0.0]
         self._which: int | None = None
         self._rows: dict[Neighborhood, list[slice]] = {}
@@ -104,6 +109,15 @@ class Visits:
         own.views = tuple(views)
         return own
 
+    def thinned(self, num_chunks: int) -> Visits:
+        """The same with sequences at even distances, about as many as fill some chunks; all if there are no more."""
+        size = len(self.sequences)
+        counts = self.sequences.lengths.bincount()
+        count = num_in_chunks(self.neighborhoods, counts, self.sequences.alphabet_size, num_chunks)
+        if count >= size:
+            return self
+        return Visits(self.model, self.sequences[even_rows(size, count)].narrowed(), self.views, self._kept_bytes)
+
     def whole(self, view: View, max_bytes: int = PAIR_BYTES) -> list[SteinMatrix]:
         """The Stein kernel matrix of all sequences, under each of the models.
 
@@ -123,9 +137,11 @@ class Visits:
         known = self._answers.get((around, index))
         if known is not None:
             (edits, log_ratio) = known
-            return ScoredEdits(rows.start, part, around.edits(part) if edits is None else edits, log_ratio)
+            return ScoredEdits(
+                self.first_row + rows.start, part, around.edits(part) if edits is None else edits, log_ratio
+            )
         started = perf_counter()
-        scored = scored_edits(self.model, around, part, rows.start)
+        scored = scored_edits(self.model, around, part, self.first_row + rows.start)
         self._seconds[0] += perf_counter() - started
         kept = (scored.edits if around.is_costly else None, scored.log_ratio)
         self._answers.offer((around, index), kept, _size(scored.log_ratio))
@@ -143,7 +159,7 @@ class Chunk:
         self._around = around
         self._index = index
         rows = visits.rows(around)[index]
-        self.begin = rows.start
+        self.begin = visits.first_row + rows.start
         self.count = rows.stop - rows.start
         self._weighted: dict[Operator, WeightedEdits] = {}
 

@@ -251,7 +251,7 @@ def test_several_chunks_give_the_same_factors(monkeypatch: pytest.MonkeyPatch) -
     found = []
     for edits, num_chunks in ((2**17, 1), (1500, 100), (1500, 2)):
         monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", edits)
-        monkeypatch.setattr(module, "_MOST_CHUNKS", num_chunks)
+        monkeypatch.setattr("pyro_ksd.fit_tests.absolute.SAMPLED_CHUNKS", num_chunks)
         result = goodness_of_fit(walk(hold=0.1), data, default_views()[:2], num_bootstrap=99)
         assert (2 < len(result.visits.rows(result.views[0].operator.neighborhood)) <= 100) == (edits == 1500)
         found.append(factors(result, data))

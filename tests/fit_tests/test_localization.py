@@ -325,7 +325,7 @@ def equal_features(scale: float, number: int = 1200) -> TopFeatures:
     """The features of a matrix in which all of them are the same."""
     psi = scale * torch.tensor([3.0, 2.0, 4.0, -1.0]).double()[:, None].expand(-1, number)
     view = View("1", ZanellaOperator(), ContiguousKernel(1))
-    found = localization._top_features(view, SteinSums.of(FeatureMatrix(psi)), torch.tensor([1.0, 2.0]), number)
+    found = localization.top_features(view, SteinSums.of(FeatureMatrix(psi)), torch.tensor([1.0, 2.0]), number)
     assert found is not None
     return found
 

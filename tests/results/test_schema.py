@@ -58,7 +58,9 @@ def test_everything_stated_is_in_some_result(computed: Mapping[Any, xr.DataTree]
         unsampled = {"expected_low", "expected_high"} if group == "ksd_length" else set()  # of models without draws
         assert {*stated.variables, *stated.coordinates} - unsampled <= variables, group
         attributes = {name for own in having for name in own.attrs}
-        assert set(stated.attributes) - attributes <= {"ratio_error"}, group  # only of programs with latents
+        assert set(stated.attributes) - attributes <= {"ratio_error", "num_sequences"}, (
+            group
+        )  # of programs with latents; of parts
 
 
 def test_no_result_has_less_than_the_schema_says(computed: Mapping[Any, xr.DataTree]) -> None:
@@ -88,6 +90,24 @@ def test_checks_of_views_with_and_without_features_follow_the_schema(names: list
     assert np.isnan(check["ksd"]["foreign_share"].values).tolist() == [name == "Hamming" for name in names]
     check.to_netcdf(tmp_path / "check.nc")
     assert load(tmp_path / "check.nc").identical(check)
+
+
+def test_checks_of_partitioned_data_follow_the_schema(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from pyro_ksd import PartitionedSequences, ksd_check
+    from pyro_ksd.examples import random_walk
+
+    data = [*random_walk(3, hold=0.5).draw(30, torch.Generator().manual_seed(0)).over("abc").to_lists(), []]
+    parts = PartitionedSequences.of([data[:20], data[20:]], "abc")
+    options: dict[str, Any] = {"tolerance": 0.1, "num_bootstrap": 19, "progress": False}
+    with pytest.warns(UserWarning, match="probability zero to 1 of 31 sequences: sequence 30"):
+        check = ksd_check(random_walk(3), parts, **options)
+    check_result(check, "partitioned")
+    assert unstated(check) == []
+    groups = ("ksd", "ksd_data", "ksd_impossible")
+    assert [check[group].attrs["num_sequences"] for group in groups] == [30, 31, 1]
+    check.to_netcdf(tmp_path / "check.nc")
+    xr.testing.assert_identical(load(tmp_path / "check.nc"), check)
 
 
 def test_made_up_results_follow_the_schema() -> None:

@@ -95,6 +95,10 @@ class SequenceDistribution(TorchDistribution, SequenceModel):
     def defines_lengths(self) -> bool:
         return True
 
+    @property
+    def is_threadsafe(self) -> bool:
+        return True
+
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> SequenceConstraint:
         return SequenceConstraint(self.alphabet_size)

@@ -98,6 +98,10 @@ class EndedModel(ConstrainedModel):
         return self.model.is_normalized
 
     @property
+    def is_threadsafe(self) -> bool:
+        return self.model.is_threadsafe
+
+    @property
     def default_neighborhood(self) -> Neighborhood:
         return ENDED_EDITS
 

@@ -19,6 +19,10 @@ class GivenLengths(ModelWrapper):
     tensor([ 0.0000, -4.0057], dtype=torch.float64)
     """
 
+    @property
+    def is_threadsafe(self) -> bool:
+        return self.model.is_threadsafe
+
     def log_joint(self, sequences: Sequences) -> Tensor:
         """``log p(x)`` given the length, up to a constant for each length, ``[N]``."""
         some = sequences.lengths > 0

@@ -89,6 +89,10 @@ class TabulatedModel(ModelWrapper):
     def has_quick_ratios(self) -> bool:
         return self.is_local or self.model.has_quick_ratios
 
+    @property
+    def is_threadsafe(self) -> bool:
+        return self.is_local
+
 
 def agrees(model: SequenceModel, table: FactorTable, data: Sequences) -> bool:
     """Whether a table gives the log-joints of the sequences and of some of their edits."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyro_ksd.results.check_table import origin_of_p_values, summary
-from pyro_ksd.results.containers import data_of, dataset, has_group
+from pyro_ksd.results.containers import dataset, has_all_data, has_group, num_sequences
 from pyro_ksd.results.findings import view_finding
 from pyro_ksd.results.p_values import p_text
 from pyro_ksd.results.pages.feature_rows import FeatureRow, examples, named_features
@@ -106,7 +106,7 @@ def page_of_check(check: Any, most_rows: int) -> CheckPage:
     reasons = [_reason(check, name, most_rows) for name in reason_views(check)]
     views = _views(check)
     named = [reason.view for reason in reasons]
-    count = data_of(check).sizes["sequence"]
+    count = num_sequences(check, "ksd_data")
     return CheckPage(
         fits=overall > level,
         is_impossible=has_group(check, "ksd_impossible"),
@@ -189,8 +189,10 @@ def _first(check: Any, reasons: list[Reason]) -> list[str]:
             continue
         row = reason.rows[0]
         count, some = examples(check, reason.view, _FIRST)
-        total = data_of(check).sizes["sequence"]
+        total = num_sequences(check, "ksd_data")
         where = f" It is in {count:,} of the {total:,} sequences" if count else ""
+        if count and not has_all_data(check):  # in how many of all sequences, is not known
+            where = " It is in sequences"
         shown = f", such as {', '.join(some)}" if some else ""
         found.append(f"{row.label!r} is {row.finding} under the model.{where}{shown}{'.' if where else ''}")
     return found

@@ -13,7 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from pyro_ksd.common.option_checks import check_instance, found
-from pyro_ksd.results.containers import alphabet_of, data_of, dataset, has_group
+from pyro_ksd.results.containers import alphabet_of, data_of, dataset, has_all_data, has_group, num_sequences
 from pyro_ksd.results.detail_tables import edit_table, is_found, ngram_table
 from pyro_ksd.results.labels import readable, readable_label
 from pyro_ksd.results.pages.charts import length_chart, null_chart
@@ -136,6 +136,7 @@ def _common(result: Any, group: str) -> dict[str, Any]:
     drawn = dataset(result, "ksd_draws") if has_group(result, "ksd_draws") else None
     return {
         "letters": has_letters(result),
+        "observed_title": "Data" if has_all_data(result) else "Data with the largest shares",
         "observed": _samples(result, data.isel(sequence=some)),
         "drawn": [] if drawn is None else _samples(result, drawn.isel(sequence=slice(_MOST_SAMPLES))),
         "date": str(attributes.get("created_at", ""))[:10],
@@ -198,7 +199,7 @@ def _settings(result: Any, group: str) -> Iterator[tuple[str, str]]:
     own = dataset(result, group)
     alphabet = [readable(symbol) for symbol in alphabet_of(result)]
     yield "views", ", ".join(str(name) for name in own["view"].values if name != "overall")
-    yield "sequences", f"{data_of(result).sizes['sequence']:,}"
+    yield "sequences", f"{num_sequences(result, 'ksd_data'):,}"
     yield "alphabet", f"{len(alphabet)} symbols: {' '.join(alphabet[:100])}{' ...' if len(alphabet) > 100 else ''}"
     for name, words in _SETTINGS.items():
         if name in own.attrs:

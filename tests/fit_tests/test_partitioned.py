@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test of partitioned data is that of all data in memory."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from partitioned_data import in_parts
+
+from pyro_ksd.examples import random_walk
+from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
+from pyro_ksd.fit_tests.localization import localize
+from pyro_ksd.fit_tests.partitioned import localize_parts, partitioned_goodness_of_fit
+from pyro_ksd.models.part_survey import Survey, surveyed
+from pyro_ksd.stein.views import default_views
+
+WALK = random_walk(3, hold=0.1)
+DATA = random_walk(3, hold=0.3).draw(120, torch.Generator().manual_seed(0))
+VIEWS = default_views()
+
+
+def found(*cuts: int) -> tuple[GoodnessOfFit, Survey]:
+    survey = surveyed(WALK, in_parts(DATA, cuts))
+    return partitioned_goodness_of_fit(WALK, survey, VIEWS, DATA, num_bootstrap=49, seed=2), survey
+
+
+@pytest.mark.parametrize("cuts", [(), (30, 31)])
+def test_statistics_draws_and_places(cuts: tuple[int, ...]) -> None:
+    result, survey = found(*cuts)
+    whole = goodness_of_fit(WALK, DATA, VIEWS, bootstrap="wild", num_bootstrap=49, seed=2)
+    torch.testing.assert_close(result.statistic, whole.statistic)
+    torch.testing.assert_close(result.null.statistic, whole.null.statistic)
+    assert result.p_value.equal(whole.p_value)
+    assert result.p_value_overall == whole.p_value_overall
+    places, totals = localize_parts(result, survey)
+    assert [len(own.total) for own in totals][:3] == [len(own.rows) for own in _outstanding(whole)][:3]
+    for place, other in zip(places, localize(whole), strict=True):
+        assert other.contribution is not None
+        torch.testing.assert_close(place.shown.share, other.shown.share, atol=1e-12, rtol=1e-8)
+        torch.testing.assert_close(place.shown.share, other.contribution[place.shown.sequence], atol=1e-12, rtol=1e-8)
+        torch.testing.assert_close(place.edits.share, other.edits.share, atol=1e-12, rtol=1e-8)
+        assert (place.pushes is None) == (other.pushes is None)
+        if place.pushes is not None and other.pushes is not None:
+            assert place.pushes.count == other.pushes.count == 120
+            torch.testing.assert_close(place.pushes.number.cumsum(1), other.pushes.number.cumsum(1))
+            torch.testing.assert_close(place.pushes.largest, other.pushes.largest)
+
+
+def _outstanding(result: GoodnessOfFit) -> list:  # type: ignore[type-arg]
+    from pyro_ksd.fit_tests.fault_sizes import outstanding
+
+    return outstanding(result, [place.features for place in localize(result)], 0.05)
+
+
+def test_a_test_of_partitioned_data_has_no_visits_of_all() -> None:
+    result, _ = found(60)
+    with pytest.raises(ValueError, match="localize: expected a test of data in memory, found one of partitioned data"):
+        localize(result)
+
+
+def test_two_sequences_are_needed() -> None:
+    survey = surveyed(WALK, in_parts(DATA[:1], ()))
+    with pytest.raises(ValueError, match="expected at least 2 sequences, found 1"):
+        partitioned_goodness_of_fit(WALK, survey, VIEWS, DATA[:1])
