@@ -60,50 +60,50 @@ def ksd_compare(
     level: float = 0.05,
     progress: bool = True,
 ) -> ResultTree:
-    r"""Compares models: which of them comes closest to the data, and is the difference more than chance?
+    r"""Compares models: which of them is closest to the data, and is the difference larger than chance?
 
-    No model needs a normalizing constant, so Markov random fields can be compared with each other and with programs,
-    which no likelihood can do. A model is *better* if its squared kernel Stein discrepancy :math:`U` is smaller; all
-    models are seen through the same views and edits. The test is the relative one of Kanagawa, Jitkrittum, Mackey,
+    No model needs a normalizing constant, so you can compare Markov random fields with each other and with programs; a
+    likelihood cannot do that. A model is *better* if its squared kernel Stein discrepancy :math:`U` is smaller. All
+    models are compared in the same views and edits. The test is the relative test of Kanagawa, Jitkrittum, Mackey,
     Fukumizu and Gretton (2019), "A kernel Stein test for comparing latent variable models": the difference
     :math:`U_p - U_q`, divided by its jackknife standard error, is asymptotically normal if both models fit equally
     well; see :func:`~pyro_ksd.fit_tests.relative_fit`.
 
-    What the test cannot do:
+    Limits of the test:
 
-    - It does not say that the best model fits: :func:`~pyro_ksd.ksd_check` does.
-    - If both models are right, or wrong only where no view looks, the limit is not normal. The test is then
-      conservative: it says *worse* more rarely than the level allows. A difference that does not vary at all has
+    - It does not say that the best model fits. Use :func:`~pyro_ksd.ksd_check` for that.
+    - If both models are right, or wrong only in features that no view compares, the limit is not normal. The test is
+      then conservative: it says *worse* less often than the level allows. A difference that does not vary at all has
       :math:`z = 0` and the p-value 1.
-    - A model that gives hardly any probability to the edits of the data, such as one that has learned the data by
-      heart, has a small discrepancy for that reason alone; a warning names it.
+    - If a model gives hardly any probability to the edits of the data, for example because it has memorized the data,
+      its discrepancy is small for this reason alone. A warning names such a model.
 
-    Sequences to which a model gives probability 0 rule it out: a warning names them, and in all views together the
-    model is worse than any that can have made all sequences, with the p-value 0. Statistics are those of the sequences
-    that all models can have made.
+    A model is ruled out if it gives probability 0 to some sequences. A warning names them, and in all views together
+    the model is worse than any model under which all sequences are possible, with the p-value 0. Statistics are
+    computed from the sequences that are possible under all models.
 
     :param models: at least two, by name; each of them what :func:`~pyro_ksd.ksd_check` takes as ``model``.
     :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
-    :param views: as for :func:`~pyro_ksd.ksd_check`; none may be called ``"overall"``. Left out, all default views but
-        ``repeats``, whose runs may be too rare to compare.
-    :param neighborhood: the edits of the default views. Left out, all substitutions, insertions and deletions; only
-        substitutions if some model gives no probability to lengths; if models state which edits suit them, as
-        :class:`~pyro_ksd.models.AutoregressiveModel` does, all of those.
-    :param balancing: the balancing function of the default views, ``"barker"`` if left out.
+    :param views: as for :func:`~pyro_ksd.ksd_check`; none may be called ``"overall"``. The default is all default views
+        except ``repeats``, whose runs may be too rare to compare.
+    :param neighborhood: the edits of the default views. The default is all substitutions, insertions and deletions. It
+        is only substitutions if some model does not define lengths, and the models' own edits if models have some, such
+        as :class:`~pyro_ksd.models.AutoregressiveModel`.
+    :param balancing: the balancing function of the default views, ``"barker"`` by default.
     :param parameters: for each program that needs some, by its name: values of its global sample sites and
         ``pyro.param`` sites, by theirs.
     :param order: as for :func:`~pyro_ksd.ksd_check`; one for all models, or those of some by name.
     :param end: as for :func:`~pyro_ksd.ksd_check`, for all models.
     :param marginal: as for :func:`~pyro_ksd.ksd_check`, for each program that needs it, by its name.
-    :param level: the p-value up to which a model is called worse.
+    :param level: a model is called worse if its p-value is at most this.
     :param progress: whether to show a progress bar, after two seconds, on a terminal or in a notebook.
-    :returns: ``ksd_compare`` and ``ksd_data``, and ``ksd_compare_impossible`` if some model calls some sequences
-        impossible. ``ksd_compare`` has ``statistic``, ``standard_error`` and ``rank`` ``(model, view)``;
+    :returns: ``ksd_compare`` and ``ksd_data``, and ``ksd_compare_impossible`` if some sequences are impossible
+        under some model. ``ksd_compare`` has ``statistic``, ``standard_error`` and ``rank`` ``(model, view)``;
         ``difference``, the statistic of ``model`` minus that of ``model_bis``, ``difference_error``, ``z`` and the
         two-sided ``p_value`` of each pair by itself ``(model, model_bis, view)``; ``meaning(view)``. The last view,
-        ``overall``, is the sum of all views' statistics with the weights of the views, each on a scale common to all
-        models; the scales, and so ``overall``, change a little with the set of models. Read it with
-        :func:`~pyro_ksd.results.compare_table`, see it with :func:`~pyro_ksd.plots.plot_compare`.
+        ``overall``, is the weighted sum of the statistics of all views, each on a scale common to all models. The
+        scales, and so ``overall``, change slightly with the set of models. Print it with
+        :func:`~pyro_ksd.results.compare_table`, plot it with :func:`~pyro_ksd.plots.plot_compare`.
 
     >>> import torch
     >>> from pyro_ksd import MarkovSequence

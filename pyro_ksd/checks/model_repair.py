@@ -98,24 +98,25 @@ def repair(
     r"""The smallest set of factors that makes the model fit, and the model with these factors.
 
     The model is tilted, :math:`p(x) \prod_k f_k^{c_k(x)}`, where :math:`c_k` counts an n-gram, a first or last symbol,
-    or the symbols. Factors are added one by one, the largest score first, and estimated together, so that what is
-    only a side effect of another fault gets none. Factors below 1 are for what the model has too often. Of data with
-    more than two million edits, some sequences are used, chosen at random.
+    or the symbols. Factors are added one by one, the largest score first, and estimated together. So a side effect of
+    another fault gets no factor. A factor below 1 means that the feature is too frequent under the model. If the data
+    have more than two million edits, the factors are estimated from a random part of the sequences.
 
-    Whether the repaired model fits, a check tells: ``ksd_check(result.model, new_data)``. On the same data it is too
-    kind to the model, whose factors were estimated from them: keep some data for it, see :func:`~pyro_ksd.split`.
+    To see whether the repaired model fits, check it: ``ksd_check(result.model, new_data)``. A check of the same data
+    would find too few faults, because the factors were estimated from these data. Hold out some data for the check, see
+    :func:`~pyro_ksd.split`.
 
     :param model: what :func:`~pyro_ksd.ksd_check` takes. All data must be possible under it.
     :param data: :class:`~pyro_ksd.sequences.Sequences`, or what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
-    :param views: what may get factors: ``"content-1"``, ``"content-2"`` and so on for n-grams, ``"start"`` and
-        ``"end"`` for the first and the last symbol, ``"length"``. The smallest level of detail that explains the data
-        is found only if it is among them.
+    :param views: which features can get factors: ``"content-1"``, ``"content-2"`` and so on for n-grams, ``"start"``
+        and ``"end"`` for the first and the last symbol, ``"length"``. The simplest sufficient factors are found only if
+        their view is among these.
     :param neighborhood: the edits, as in :func:`~pyro_ksd.ksd_check`.
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
     :param order: as in :func:`~pyro_ksd.ksd_check`.
     :param end: the symbol with which every sequence ends, or a list of such symbols.
     :param marginal: how to integrate over continuous latents of each sequence.
-    :param level: how often, at the most, a true model gets any factor.
+    :param level: the largest probability that a true model gets any factor.
 
     >>> from pyro_ksd import MarkovSequence, repair
     >>> coin = torch.tensor([0.5, 0.5])

@@ -67,10 +67,10 @@ def power(
     seed: Seed = 0,
     progress: bool = True,
 ) -> PowerTable:
-    """How often a check of ``n`` sequences would see a fault of the model.
+    """The power of a check of ``n`` sequences: how often it sees a given fault of the model.
 
-    Data sets with the fault are drawn ``runs`` times for each ``n``, and checked as :func:`~pyro_ksd.ksd_check` would
-    check them. A check sees the fault if it rejects the model, or if the model gives probability 0 to a sequence.
+    For each ``n``, ``runs`` data sets with the fault are drawn and checked as :func:`~pyro_ksd.ksd_check` would check
+    them. A check sees the fault if it rejects the model, or if the model gives probability 0 to a sequence.
 
     :param model: what ``ksd_check`` takes; it must be a model that can be sampled.
     :param fault: what is wrong, either another model that can be sampled, from which the data come; or a function
@@ -79,7 +79,7 @@ def power(
         or anything that :meth:`~pyro_ksd.sequences.Sequences.of` takes.
     :param n: the number of sequences of a data set, or several such numbers.
     :param example: some sequences of the kind that will be checked, for a Pyro program or a torch distribution, which
-        do not state their symbols. Make a program with parameters into a model first:
+        do not define their symbols. Convert a program with parameters to a model first:
         ``as_model(program, data, parameters=values)``, from ``pyro_ksd.models``.
     :param views: as for ``ksd_check``.
     :param neighborhood: as for ``ksd_check``.
@@ -87,14 +87,14 @@ def power(
     :param bootstrap: as for ``ksd_check``.
     :param num_bootstrap: the number of null draws of each check, the same as for the check that is planned. A warning
         says if it is too small for a fault that only one view sees.
-    :param level: the p-value up to which a check rejects.
+    :param level: a check rejects if its p-value is at most this.
     :param runs: the number of simulated checks for each ``n``.
-    :param seed: of all random numbers; the same seed gives the same result. An integer, or a ``torch.Generator``, from
-        which it is drawn.
+    :param seed: the seed of all random numbers: an integer, or a ``torch.Generator`` from which it is drawn. The same
+        seed gives the same result.
     :param progress: whether to show progress bars.
     :returns: a table with the power of each view and of all together, ``table["power"]``, and the ends of 95 %
-        intervals, ``table["lower"]`` and ``table["upper"]``, by view and ``n``. Where some data sets have sequences to
-        which the model gives probability 0, the row ``impossible`` says how often.
+        intervals, ``table["lower"]`` and ``table["upper"]``, by view and ``n``. If some data sets have sequences with
+        probability 0 under the model, the row ``impossible`` says how often.
 
     >>> from pyro_ksd.examples import random_walk
     >>> options = {"runs": 50, "num_bootstrap": 99, "progress": False}

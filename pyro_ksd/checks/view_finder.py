@@ -52,11 +52,11 @@ def find_view(
     balancing: str | Balancing | None = None,
     progress: bool = True,
 ) -> View:
-    """Learns from data a single view that sees their misfit best, to be checked **on other data**.
+    """Learns from data the single view that sees their misfit best, for a check of **other data**.
 
     The view has one feature, a linear combination of the features of the given views. Its name, such as ``"bb + cc - ab
-    ..."``, has the features that matter most, the first of them with a plus. A check of the sequences that the view was
-    learned from would reject true models: split the data first, see :func:`~pyro_ksd.split`.
+    ..."``, lists the most important features, the first one with a plus. Never check the sequences that the view was
+    learned from, because such a check would reject true models. Split the data first, see :func:`~pyro_ksd.split`.
 
     :param model: what :func:`~pyro_ksd.ksd_check` takes.
     :param data: the sequences to learn from, at least 5.

@@ -41,22 +41,23 @@ def as_model(
     what is passed                      the result
     ==================================  ==============================================================================
     ``program(sequences, lengths)``     :class:`~pyro_ksd.models.VectorizedProgram`, validated
-    ``program(x)``                      the same, with one tensor filled with -1 after the ends
+    ``program(x)``                      the same, with one tensor padded with -1 after the ends
     ``program()``                       :class:`~pyro_ksd.models.LoopProgram`, one sequence at a time
     a distribution                      itself if it is one of this package, else scored by its ``log_prob``
     an object with ``log_joint``, ...   itself, adapted to :class:`~pyro_ksd.models.SequenceModel`
     ==================================  ==============================================================================
 
     :param data: the sequences that the model is for, as :meth:`~pyro_ksd.sequences.Sequences.of` takes them; programs
-        are looked at with some of them.
+        are validated on some of them.
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
-    :param order: the user's word that a symbol, and whether it is the last one, depends on no more than ``order``
-        symbols before it: see :class:`~pyro_ksd.models.TabulatedModel`.
-    :param end: the symbol with which every sequence ends, and which stands nowhere else, or a list of such symbols:
-        see :class:`~pyro_ksd.models.EndedModel`. For a model that draws symbol after symbol until one of them comes.
+    :param order: states that a symbol, and whether it is the last one, depends on no more than ``order`` symbols before
+        it: see :class:`~pyro_ksd.models.TabulatedModel`.
+    :param end: the symbol with which every sequence ends, and which occurs nowhere else, or a list of such symbols: see
+        :class:`~pyro_ksd.models.EndedModel`. For a model that draws symbols until it draws one of them.
     :param marginal: how to integrate over continuous latents that each sequence has, such as the code of a VAE: see
         :class:`~pyro_ksd.models.Marginal`.
-    :param sampler: draws sequences from the model, where the model itself cannot: takes their number and a generator.
+    :param sampler: a function that draws sequences, if the model has no sampler of its own. It takes the number of
+        sequences and a generator.
 
     >>> import pyro
     >>> def program(sequences, lengths):

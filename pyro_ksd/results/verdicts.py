@@ -26,10 +26,10 @@ _LEAST_SHARE = 0.01  # of sequences that do not come from the model; a lower bou
 def verdict(check: Any) -> str:
     """The result in one sentence, with what is too rare or too frequent under the model, and by how much.
 
-    In names of n-grams ``^`` is the start of a sequence, ``$`` its end and ``_`` any symbol. ``weight × 3`` says that
-    every occurrence must be three times as probable for the model to agree with the data, with a 95 % interval. Of
-    several views of n-grams that reject, the worst one is reported: what is wrong with pairs makes single symbols and
-    triples wrong, too, and also what stands at a distance.
+    In names of n-grams, ``^`` is the start of a sequence, ``$`` its end and ``_`` any symbol. ``weight × 3`` means that
+    the model agrees with the data if every occurrence makes a sequence three times as probable; a 95 % interval
+    follows. If several views of n-grams reject, only the worst one is reported, because wrong pairs also make single
+    symbols, triples and symbols at a distance wrong.
 
     :param check: what :func:`pyro_ksd.ksd_check` or a monitor gave, or what was loaded from its file.
 

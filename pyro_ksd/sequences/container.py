@@ -22,15 +22,15 @@ from pyro_ksd.sequences.vector_symbols import VectorAlphabet
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """A data set of ``N`` sequences over an alphabet of ``S`` symbols, coded from 0 to ``S - 1``.
+    """A data set of ``N`` sequences over an alphabet of ``S`` symbols with the codes 0 to ``S - 1``.
 
     :param tokens: long ``[N, T]``, the coded symbols, padded with 0 after the end.
     :param lengths: long ``[N]``, the number of symbols of each sequence, at most ``T``.
     :param alphabet: the number of symbols ``S``, or the symbols themselves in the order of their codes.
     :param covariates: what else is known about each sequence, see :meth:`with_covariates`.
 
-    Use :meth:`of` to make one from strings, lists, arrays or columns, and :meth:`from_frame` for a log with one event a
-    row.
+    Use :meth:`of` to make one from strings, lists, arrays or columns, and :meth:`from_frame` for a log with one event
+    per row.
 
     >>> data = Sequences.of(["ACG", "T", "GG"])
     >>> data.alphabet, data.lengths.tolist()
@@ -90,19 +90,19 @@ class Sequences:
         lengths: Any = None,
         pad: Any = None,
     ) -> Sequences:
-        """Makes ``Sequences`` from the forms in which sequences come.
+        """Makes ``Sequences`` from strings, lists, arrays or columns.
 
         :param data: a list (or any iterable, a pandas or xarray column) of sequences, each a string or an iterable of
-            hashable symbols; or a two-dimensional padded array (numpy, torch, xarray), one sequence a row. Symbols
-            may be vectors: a list of arrays ``[T, C]``, or a padded array ``[N, T, C]`` with ``lengths=``, where each
+            hashable symbols; or a two-dimensional padded array (numpy, torch, xarray), one sequence per row. Symbols
+            can be vectors: a list of arrays ``[T, C]``, or a padded array ``[N, T, C]`` with ``lengths=``, where each
             distinct row of channels is a symbol.
-        :param alphabet: the number of symbols or the symbols in the order of their codes. Left out, it is read off
-            the data: ``max + 1`` for integers, the sorted symbols otherwise. State it where the model knows symbols
+        :param alphabet: the number of symbols or the symbols in the order of their codes. The default is inferred
+            from the data: ``max + 1`` for integers, the sorted symbols otherwise. State it if the model knows symbols
             that the data may lack.
         :param sep: for strings, what separates the symbols, such as ``" "`` or ``","``. ``" "`` splits at any run of
             whitespace. Any other separator needs a symbol on both sides, and whitespace around the symbols is removed.
-            An empty string is the empty sequence. Left out, each character is a symbol; strings that look like words
-            are then warned of, unless ``alphabet`` is stated.
+            An empty string is the empty sequence. By default, each character is a symbol, and a warning is given for
+            strings that look like words, unless ``alphabet`` is stated.
         :param lengths: for padded arrays, the number of symbols of each row.
         :param pad: for padded arrays, the value that fills a row after its end. A padded array with neither
             ``lengths`` nor ``pad`` has full rows.
@@ -133,18 +133,18 @@ class Sequences:
         order_by: Hashable | Sequence[Hashable] | None = None,
         alphabet: int | Iterable[Hashable] | None = None,
     ) -> Sequences:
-        """Makes ``Sequences`` from a log, a pandas data frame with one event a row.
+        """Makes ``Sequences`` from a log, a pandas data frame with one event per row.
 
         Sequences are in the order in which they first appear in the frame: sequence ``i`` belongs to
         ``frame["visit"].unique()[i]``, or to row ``i`` of ``frame[["user", "visit"]].drop_duplicates()``.
 
         :param frame: a pandas data frame.
-        :param by: the column that tells the sequences apart, or a list of columns: one sequence for each distinct
+        :param by: the column that identifies the sequences, or a list of columns: one sequence for each distinct
             value.
         :param symbol: the column of symbols.
         :param order_by: the column, or a list of columns, that orders the events of a sequence: numbers, times, or
-            times as text such as ``"2024-01-31 09:30"``. Left out, the events stay in the order of the rows. So do
-            ties; a warning says how many there are, unless their symbols are equal.
+            times as text such as ``"2024-01-31 09:30"``. By default, the events stay in the order of the rows. Ties
+            stay in this order too, and a warning says how many there are, unless their symbols are equal.
         :param alphabet: as in :meth:`of`.
         :raises ValueError: naming the row (from 0) and the column, or the argument, what was found and the fix. Missing
             values are refused.
@@ -181,17 +181,17 @@ class Sequences:
             raise wrong_rows(rows, len(self)) from error
 
     def with_covariates(self, covariates: Any) -> Sequences:
-        """The same sequences, each with what else is known about it: a group, an age, a prompt.
+        """The same sequences with covariates, such as a group, an age or a prompt for each of them.
 
         A program ``model(sequences, lengths, covariates)`` gets the covariates of the sequences that it scores, in the
-        form in which they were passed here; the columns of a data frame come as tensors by name. Edited sequences keep
+        form in which they were passed here; the columns of a data frame become tensors by name. Edited sequences keep
         the covariates of the sequence they come from, and the bootstrap draws new sequences for the same covariates.
 
         :param covariates: a tensor, an array or a list with one entry for each sequence, several of them by name, or a
             pandas data frame. Rows are in the order of the sequences, whatever the index of a frame is: after
-            :meth:`from_frame` that is ``people.loc[log["visit"].unique()]``. Whole numbers become long, categories
-            their codes, fractions get the default dtype unless they are in a tensor; missing values are refused. Lists
-            of whole numbers of different lengths, such as prompts, are filled with -1.
+            :meth:`from_frame` that is ``people.loc[log["visit"].unique()]``. Integers become long, categories
+            their codes, and floats get the default dtype unless they are in a tensor. Missing values raise an error.
+            Lists of integers of different lengths, such as prompts, are padded with -1.
 
         >>> Sequences.of(["ab", "b"]).with_covariates({"group": [1, 0]})[[1]]
         Sequences(1 over ('a', 'b'): ['b']; Covariates(1: 'group'[N]))
