@@ -29,12 +29,12 @@ from .models import fit_hidden_markov as fit_hidden_markov
 from .models import fit_markov as fit_markov
 from .plots import plot_check as plot_check
 from .plots import plot_compare as plot_compare
+from .plots import plot_discrepancy as plot_discrepancy
 from .plots import plot_evidence as plot_evidence
 from .plots import plot_gram as plot_gram
 from .plots import plot_lengths as plot_lengths
 from .plots import plot_ngrams as plot_ngrams
 from .plots import plot_null as plot_null
-from .plots import plot_ppc as plot_ppc
 from .plots import plot_sequences as plot_sequences
 from .plots import plot_views as plot_views
 from .results import compare_table as compare_table

@@ -41,10 +41,10 @@ from pyro_ksd import (
     mmd_check,
     plot_check,
     plot_compare,
+    plot_discrepancy,
     plot_gram,
     plot_ngrams,
     plot_null,
-    plot_ppc,
     plot_sequences,
     plot_views,
     split,
@@ -1044,8 +1044,8 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
         with_defaults(plot_gram, check=made_up_check()),
         {"check": [*CHECKS, CHECK], "view": ["stop", 3, [], ["start"]], **FIGURES},
     ),
-    "plot_ppc": (
-        with_defaults(plot_ppc, check=predictive_datatree(PREDICTED, DATA, {}, settings={"level": 0.05})),
+    "plot_discrepancy": (
+        with_defaults(plot_discrepancy, check=predictive_datatree(PREDICTED, DATA, {}, settings={"level": 0.05})),
         {"check": [*CHECKS, CHECK], "view": ["stop", 3, [], ["stop"]], **FIGURES},
     ),
     "plot_compare": (

@@ -15,6 +15,8 @@ from pyro_ksd.plots.style import (
     GRAY,
     VERMILION,
     axes_for,
+    background,
+    foreground,
     legend_above,
     points,
     write_beside,
@@ -66,13 +68,13 @@ def plot_compare(
     reach = NormalDist().inv_cdf(1 - level / (2 * table.attrs["pairs"]))
     ksd = table["ksd"].to_numpy()
     p_values = table["p_value"].to_numpy()
-    ax.axvline(ksd[0], color="0.2", linestyle="--", linewidth=1)
+    ax.axvline(ksd[0], color=foreground(), linestyle="--", linewidth=1)
     ax.errorbar(ksd, rows, xerr=table["se"], fmt="o", color=BLUE, label="statistic ± standard error")
     ruled_out = table["finding"].str.startswith(RULED_OUT).to_numpy()
     worse = (p_values <= level) & ~ruled_out
     for chosen, color, inside, words in (
         (worse, VERMILION, VERMILION, "worse"),
-        (~worse & ~ruled_out & (rows > 0), GRAY, "white", "may be as good"),
+        (~worse & ~ruled_out & (rows > 0), GRAY, background(), "may be as good"),
     ):
         if chosen.any():
             ax.errorbar(
@@ -91,7 +93,7 @@ def plot_compare(
         f"triangles: {100 * (1 - level):.4g} % interval of the difference to the best",
     )
     ax.set_xlabel("\n".join(textwrap.fill(line, max(30, int(points(ax)[0] / 6))) for line in lines))
-    ax.grid(axis="y", color="0.9")
+    ax.grid(axis="y", color=foreground(), alpha=0.1)
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "left", "right"]].set_visible(False)
     legend_above(ax)

@@ -16,6 +16,8 @@ from pyro_ksd.plots.style import (
     MIN_ROWS,
     VERMILION,
     axes_for,
+    background,
+    foreground,
     points,
     view_title,
     write_beside,
@@ -78,7 +80,7 @@ def plot_ngrams(
     level = dataset(check, "ksd").attrs["level"]
     for row, (height, p) in enumerate(zip(z, p_values, strict=True)):
         ax.barh(row, height, height=0.7, **_look(BLUE if height > 0 else VERMILION, filled=p <= level))
-    ax.axvline(0, color="0.2", linewidth=0.8)
+    ax.axvline(0, color=foreground(), linewidth=0.8)
     reach = 1.08 * np.abs(z).max() or 1.0
     ax.set_xlim(-reach, reach)
     ax.set_ylim(max(len(z), MIN_ROWS) - 0.4, -0.6)
@@ -135,7 +137,7 @@ def _symbols(check: Any, name: str, features: xr.Dataset) -> list[list[str]]:
 
 
 def _look(color: str, filled: bool) -> dict[str, Any]:
-    return {"edgecolor": color} | ({"facecolor": color} if filled else {"facecolor": "white", "hatch": "////"})
+    return {"edgecolor": color} | ({"facecolor": color} if filled else {"facecolor": background(), "hatch": "////"})
 
 
 def _fitting_labels(ax: Axes, labels: list[list[str]]) -> list[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _STATISTIC = {"ksd": "KSD² estimate", "mmd": "MMD² estimate", "likelihood ratio": "log-likelihood ratio, twice"}
-_BINS = 40
+_BINS = 40  # at most
 _LABEL = 50  # points that the label of a tick takes
 _FAR = 50  # an axis is compressed if it would reach this many times as far as half of the null draws
 
@@ -64,7 +65,7 @@ def plot_null(
         if one_ax is axes[-1]:
             words.append(_STATISTIC[ksd.attrs.get("test", "ksd")])
         if compressed:
-            words.append("compressed axis")
+            words.append("axis compressed far from 0")
         one_ax.set_xlabel(", ".join(words))
     legend_above(axes[0])
     return axes
@@ -86,9 +87,10 @@ def _histogram(ax: Axes, draws: npt.NDArray[np.float64], observed: float) -> boo
         ax.xaxis.set_minor_locator(NullLocator())
     else:
         ax.xaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[0] / _LABEL))))
-    bins: int | list[float] = _BINS
+    count = min(_BINS, math.ceil(2 * math.sqrt(len(draws))))  # few draws in many bins would look like noise
+    bins: int | list[float] = count
     if compressed:
-        bins = _compressed_bins(draws, width)
+        bins = _compressed_bins(draws, width, count)
     elif np.ptp(draws) < (high - low) / _BINS:  # bins of this width could not be seen
         bins = np.linspace(low, high, _BINS + 1).tolist()
     ax.hist(draws, bins=bins, color=BLUE, alpha=0.75, label="if the model were right")
@@ -113,9 +115,9 @@ def _decades(low: float, high: float, smallest: float, room: float) -> list[floa
     return ticks
 
 
-def _compressed_bins(draws: npt.NDArray[np.float64], width: float) -> list[float]:
+def _compressed_bins(draws: npt.NDArray[np.float64], width: float, count: int) -> list[float]:
     """Edges of bins that are equally wide on the compressed axis."""
     low = float(draws.min())
     high = float(draws.max())
-    inner = width * np.sinh(np.linspace(np.arcsinh(low / width), np.arcsinh(high / width), _BINS + 1)[1:-1])
+    inner = width * np.sinh(np.linspace(np.arcsinh(low / width), np.arcsinh(high / width), count + 1)[1:-1])
     return [low, *inner.tolist(), high]

@@ -97,7 +97,11 @@ def plot_sequences(
     view_title(ax, check, name)
     cells = _draw_cells(ax, attribution, list(map(len, symbols)), strength=1.0 if found else _PALE)
     note = "red: against the model" if found else "pale: nothing was found"
-    ax.figure.colorbar(cells, ax=ax).set_label(f"part of the statistic\n({note})", fontsize="small")
+    bar = ax.figure.colorbar(cells, ax=ax)
+    bar.set_label(f"part of the statistic\n({note})", fontsize="small")
+    values = np.asarray(cells.get_array())
+    if np.ptp(values) > 0:  # the colors are symmetric around 0, but not all of them occur
+        bar.ax.set_ylim(min(0.0, float(values.min())), max(0.0, float(values.max())))
     _write_symbols(ax, cells, symbols)
     return ax
 

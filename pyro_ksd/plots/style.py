@@ -111,6 +111,20 @@ def _refused_options(backend_kwargs: Mapping[str, Any] | None) -> Iterator[None]
         ) from error
 
 
+def foreground() -> str:
+    """The color of words and lines in the style that is in use: dark on light backgrounds, light on dark ones."""
+    import matplotlib as mpl
+
+    return str(mpl.rcParams["text.color"])
+
+
+def background() -> str:
+    """The color behind what is drawn, in the style that is in use."""
+    import matplotlib as mpl
+
+    return str(mpl.rcParams["axes.facecolor"])
+
+
 def points(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes as they are now, in points."""
     extent = ax.get_window_extent()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyro_ksd.plots.style import BLUE, GRAY, VERMILION, axes_for, legend_above, points, write_beside
+from pyro_ksd.plots.style import BLUE, GRAY, VERMILION, axes_for, foreground, legend_above, points, write_beside
 from pyro_ksd.results.containers import dataset, has_group
 from pyro_ksd.results.p_values import p_text
 from pyro_ksd.results.view_choice import p_value_of_views, view_names
@@ -58,20 +58,20 @@ def plot_views(
     level = ksd.attrs["level"]
     smallest = 1 / (ksd.attrs["num_bootstrap"] + 1)
     rejects = p_values <= level
-    ax.axvline(level, color="0.2", linestyle="--", linewidth=1, label=f"level {level:g}")
+    ax.axvline(level, color=foreground(), linestyle="--", linewidth=1, label=f"level {level:g}")
     ax.axvline(smallest, color="0.7", linestyle=":", linewidth=1.2, label=f"smallest possible p = {smallest:.2g}")
     least = min(smallest, p_values[p_values > 0].min()) / 1.5
     shown = np.maximum(p_values, least)  # a p-value of 0 stands at the left end
     ax.plot(shown[rejects], rows[rejects], "D", color=VERMILION, markersize=7, label=f"p ≤ {level:g} by itself")
     ax.plot(p_values[~rejects], rows[~rejects], "o", color=BLUE, markersize=7, label=f"p > {level:g}")
-    ax.axhline(len(names) - 0.5, color="0.2", linewidth=0.8)
+    ax.axhline(len(names) - 0.5, color=foreground(), linewidth=0.8)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlim(least if p_values.all() else least / 1.5, 1.3)
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_yticks(rows, [*names, *together])
     ax.set_xlabel("p-value (logarithmic)")
-    ax.grid(axis="y", color="0.9")
+    ax.grid(axis="y", color=foreground(), alpha=0.1)
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "left", "right"]].set_visible(False)
     legend_above(ax)

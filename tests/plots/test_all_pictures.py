@@ -13,10 +13,21 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.colors import to_rgb
 from pictures import assert_nothing_overlaps, labels, words
 from synthetic import PHONEMES, made_up_check, misfit, only
+from synthetic_comparison import made_up_comparison
 
-from pyro_ksd.plots import plot_check, plot_gram, plot_lengths, plot_ngrams, plot_null, plot_sequences, plot_views
+from pyro_ksd.plots import (
+    plot_check,
+    plot_compare,
+    plot_gram,
+    plot_lengths,
+    plot_ngrams,
+    plot_null,
+    plot_sequences,
+    plot_views,
+)
 
 ONE_AXES: list[Callable[..., Any]] = [plot_views, plot_null, plot_ngrams, plot_sequences, plot_gram, plot_lengths]
 
@@ -83,3 +94,28 @@ def test_plots_need_neither_torch_nor_pyro() -> None:
     code = f"import json, sys, pyro_ksd.plots; print(json.dumps([name for name in {heavy} if name in sys.modules]))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert json.loads(output) == []
+
+
+def brightness(color: Any) -> float:
+    return float(np.mean(to_rgb(color)))
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_lines_can_be_told_from_the_background(style: str) -> None:
+    with plt.style.context(style):
+        views = plot_views(made_up_check())
+        compare = plot_compare(made_up_comparison({"a": 1.0, "b": 0.0}))
+        for ax in (views, compare):
+            ground = brightness(ax.get_facecolor())
+            lines = [line for line in ax.lines if line.get_linestyle() == "--"]
+            assert lines
+            assert all(abs(brightness(line.get_color()) - ground) > 0.5 for line in lines)
+        bars = plot_ngrams(made_up_check(), num=30).patches
+        assert {brightness(bar.get_facecolor()) for bar in bars} >= {brightness(views.get_facecolor())}
+
+
+def test_the_color_bar_ends_where_the_values_end() -> None:
+    plot_sequences(misfit(made_up_check()), num=5)
+    low, high = plt.gcf().axes[-1].get_ylim()
+    assert low == 0.0  # all parts of a misfit are positive here
+    assert high > 0

@@ -106,7 +106,7 @@ def test_files_of_every_version_are_read_and_drawn(file: Path, tmp_path: Path) -
         if kind == "check":
             plots += [pyro_ksd.plot_lengths, pyro_ksd.plot_gram]
         if kind == "posterior predictive":
-            plots += [pyro_ksd.plot_ppc]
+            plots += [pyro_ksd.plot_discrepancy]
     for plot in plots:
         axes = np.ravel(plot(result))
         axes[0].figure.canvas.draw()

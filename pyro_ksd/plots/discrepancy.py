@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyro_ksd.plots.style import BLUE, VERMILION, axes_for
+from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, foreground
 from pyro_ksd.results.containers import dataset
 from pyro_ksd.results.p_values import p_text
 from pyro_ksd.results.view_choice import chosen_views
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _COLUMNS = 4  # more panels in a row could not be read on a page
 
 
-def plot_ppc(
+def plot_discrepancy(
     check: Any,
     *,
     view: str | Sequence[str] | None = None,
@@ -53,7 +53,7 @@ def plot_ppc(
     ...         return pyro.sample("x", chain, obs=x)
     >>> posterior = {"stop": torch.tensor([0.3, 0.4, 0.5])}  # the draws of an inference
     >>> check = ksd_check(program, ["ab", "b", "aba", "aa"], posterior=posterior, progress=False)
-    >>> len(plot_ppc(check, view="length"))
+    >>> len(plot_discrepancy(check, view="length"))
     1
     """
     names = chosen_views(check, view)
@@ -87,7 +87,7 @@ def _scatter(ax: Axes, realized: npt.NDArray[np.float64], replicated: npt.NDArra
     low = min(realized.min(), replicated.min())
     high = max(realized.max(), replicated.max())
     margin = 0.05 * (high - low) or 1.0
-    ax.axline((low, low), slope=1, color="0.3", linewidth=1)
+    ax.axline((low, low), slope=1, color=foreground(), linewidth=1)
     ax.set_xlim(low - margin, high + margin)
     ax.set_ylim(low - margin, high + margin)
     ax.locator_params(nbins=4)

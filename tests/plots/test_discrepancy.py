@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from synthetic import VIEWS, made_up_check
 
-from pyro_ksd.plots import plot_ppc
+from pyro_ksd.plots import plot_discrepancy
 
 
 def made_up_predictive_check() -> xr.DataTree:
@@ -26,7 +26,7 @@ def made_up_predictive_check() -> xr.DataTree:
 
 def test_every_draw_stands_on_its_side_of_the_diagonal() -> None:
     check = made_up_predictive_check()
-    axes = plot_ppc(check)
+    axes = plot_discrepancy(check)
     assert len(axes) == 5
     for ax, name in zip(axes, VIEWS, strict=True):
         fits, against = (np.asarray(points.get_offsets()) for points in ax.collections)
@@ -47,7 +47,7 @@ def test_every_draw_stands_on_its_side_of_the_diagonal() -> None:
 
 @pytest.mark.parametrize(("num_views", "rows", "columns"), [(1, 1, 1), (4, 1, 4), (5, 2, 4)])
 def test_panels_stand_in_rows_of_four(num_views: int, rows: int, columns: int) -> None:
-    axes = plot_ppc(made_up_predictive_check(), view=VIEWS[:num_views])
+    axes = plot_discrepancy(made_up_predictive_check(), view=VIEWS[:num_views])
     figure = axes[0].figure
     assert figure.axes == axes.tolist()  # no empty panels
     places = [ax.get_subplotspec() for ax in axes]
@@ -58,13 +58,13 @@ def test_panels_stand_in_rows_of_four(num_views: int, rows: int, columns: int) -
 def test_views_and_axes_can_be_chosen() -> None:
     check = made_up_predictive_check()
     _, own = plt.subplots(1, 2)
-    axes = plot_ppc(check, view=["start", "length"], ax=own)
+    axes = plot_discrepancy(check, view=["start", "length"], ax=own)
     assert axes.tolist() == own.tolist()
-    assert plot_ppc(check, view="start", figsize=(2, 2))[0].figure.get_size_inches().tolist() == [2, 2]
+    assert plot_discrepancy(check, view="start", figsize=(2, 2))[0].figure.get_size_inches().tolist() == [2, 2]
     with pytest.raises(ValueError, match=r"expected view to be one of \['content-1'.*found 'end'"):
-        plot_ppc(check, view="end")
+        plot_discrepancy(check, view="end")
 
 
 def test_a_check_without_a_posterior_has_none() -> None:
     with pytest.raises(ValueError, match="expected a check with the group 'ksd_ppc', found"):
-        plot_ppc(made_up_check())
+        plot_discrepancy(made_up_check())
