@@ -38,7 +38,7 @@ def test_import_loads_nothing_heavy() -> None:
 def test_reading_and_drawing_work_without_torch() -> None:
     names = ["load", "summary", "verdict", "extend", "to_inference_data", "report"]
     names += [name for name in pyro_ksd.__all__ if name.startswith("plot_") or name.endswith("_table")]
-    assert len(names) == 19
+    assert len(names) == 20
     modules = "pyro_ksd.plots, pyro_ksd.results.containers, pyro_ksd.results.check_table"
     code = f"import {modules}\nfrom pyro_ksd import {', '.join(names)}\n"
     assert run(f"{WITHOUT_TORCH}\n{code}\nprint('done')") == "done"
