@@ -48,6 +48,7 @@ def results() -> dict[Result, xr.DataTree]:
         warnings.filterwarnings("ignore", ".*probability zero", UserWarning)
         return {
             "check": ksd_check(walk, with_empty, tolerance=0.05, gram=True, views=["content-2", "length"], **few),
+            "p-values": ksd_check(walk, with_empty, views=["content-2", "length"], localize=False, **few),
             "posterior predictive": ksd_check(
                 program, drawn, posterior=draws, views=views, replicates=True, progress=False
             ),

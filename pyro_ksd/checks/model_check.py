@@ -31,7 +31,7 @@ from pyro_ksd.common.random_numbers import Seed
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
-from pyro_ksd.fit_tests.localization import localize
+from pyro_ksd.fit_tests.localization import localize as localized
 from pyro_ksd.fit_tests.misfit_extent import extent
 from pyro_ksd.fit_tests.predictive import posterior_predictive
 from pyro_ksd.models.base import SequenceModel
@@ -43,7 +43,7 @@ from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.models.wrappers.verified_tables import SHARE
-from pyro_ksd.results.groups import predictive_datatree, to_datatree
+from pyro_ksd.results.groups import p_value_datatree, predictive_datatree, to_datatree
 from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.partitions import PartitionedSequences
@@ -69,6 +69,7 @@ def ksd_check(
     num_bootstrap: int = 500,
     level: float = 0.05,
     tolerance: float | None = None,
+    localize: bool = True,
     attribution: bool = False,
     gram: bool = False,
     replicates: bool = False,
@@ -127,6 +128,8 @@ def ksd_check(
     :param tolerance: how much misfit you accept, such as ``0.01``. The check then also says whether more than this
         share of the sequences do not come from the model, whether the data are demonstrably close to the model, and
         which n-grams are off by more than a factor of 1.25. See *How large is it?* on the page about the method.
+    :param localize: whether to find where the misfit is and how large it is. ``False`` returns the same p-values and
+        nothing else, in less time: no n-grams, sequences, edits, sizes or replicated data.
     :param attribution: whether to keep the share of every position of every sequence. By default, a result keeps those
         of the 1,000 sequences of each view with the largest shares.
     :param gram: whether to keep the Stein kernel matrices, for :func:`~pyro_ksd.plots.plot_gram`. They take
@@ -154,6 +157,7 @@ def ksd_check(
     (a lower bound)
     """
     num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
+    check_flag("localize", localize)
     check_flag("attribution", attribution)
     check_flag("gram", gram)
     check_flag("replicates", replicates)
@@ -162,6 +166,14 @@ def ksd_check(
         check_share("tolerance", tolerance)
     if refit is not None:
         check_function("refit", refit, "model", "sequences")
+    if not localize:
+        _check_localized(
+            tolerance=tolerance,
+            attribution=attribution or None,
+            gram=gram or None,
+            replicates=replicates or None,
+            posterior=posterior,
+        )
     kept = None if checkpoint is None else Checkpoint(checkpoint)
     known = adapted(model)
     if isinstance(data, PartitionedSequences):
@@ -263,8 +275,10 @@ def ksd_check(
         )
         settings |= _used_tables(result.verified_order)
         warn_of_constant_features(result.views, torch.cat([result.statistic[None], result.null.statistic]))
+        if not localize:
+            return p_value_datatree(result, sequences, sites, settings=settings)
         started = perf_counter()
-        places = localize(result, attribution=attribution, progress=progress)
+        places = localized(result, attribution=attribution, progress=progress)
     size = extent(
         result,
         places,
@@ -299,6 +313,13 @@ def _used_tables(order: int | None) -> dict[str, str | int | float]:
 def _differ(drawn: Sequences | None, sequences: Sequences) -> bool:
     """Whether there are draws, and not all of them and of the data have one length."""
     return drawn is not None and len(torch.cat([drawn.lengths, sequences.lengths]).unique()) > 1
+
+
+def _check_localized(**others: Any) -> None:
+    """Checks that nothing is passed beside ``localize=False`` that needs more than p-values."""
+    passed = ", ".join(f"{name}=" for name, value in others.items() if value is not None)
+    if passed:
+        raise ValueError(f"localize: expected True beside {passed}, found False; leave out localize= or {passed}")
 
 
 def _check_alone(**others: Any) -> None:

@@ -8,6 +8,7 @@ from .detail_tables import ngram_table as ngram_table
 from .detail_tables import sequence_table as sequence_table
 from .files import load as load
 from .groups import common_groups as common_groups
+from .groups import p_value_datatree as p_value_datatree
 from .groups import predictive_datatree as predictive_datatree
 from .groups import to_datatree as to_datatree
 from .pages.report_file import report as report

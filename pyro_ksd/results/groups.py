@@ -212,6 +212,43 @@ def in_rows(localizations: Sequence[Localization], rows: Callable[[Tensor], Tens
     ]
 
 
+def p_value_datatree(
+    result: GoodnessOfFit,
+    sequences: Sequences,
+    impossible_sites: Mapping[int, str],
+    *,
+    settings: Settings,
+) -> ResultTree:
+    """The p-values of a test alone: the groups of :func:`~pyro_ksd.results.common_groups`, with the weights of views.
+
+    The group ``ksd_impossible`` is there as in :func:`~pyro_ksd.results.to_datatree`.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.fit_tests import goodness_of_fit
+    >>> from pyro_ksd.stein import default_views
+    >>> data = Sequences.of(["aabb", "bbccc", "caa", "abbc"])
+    >>> found = goodness_of_fit(random_walk(3), data, default_views(), num_bootstrap=20)
+    >>> list(p_value_datatree(found, data, {}, settings={"level": 0.05}).children)
+    ['ksd', 'ksd_null', 'ksd_data', 'observed_data']
+    """
+    check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
+    _check_data(sequences, impossible_sites, result.num_sequences)
+    check_mapping("settings", settings, "what the test was run with, by name")
+    groups = common_groups(
+        _meanings(result.views),
+        result.statistic,
+        result.null.statistic,
+        result.p_value,
+        result.p_value_overall,
+        sequences,
+        kind=result.kind,
+        settings={**settings, **_seconds(result.seconds), "localized": 0},
+    )
+    groups["ksd"]["weight"] = ("view", np.array([view.weight for view in result.views]))
+    _add_impossible(groups, KeptData.whole(sequences, impossible_sites))
+    return stamped(groups)
+
+
 def predictive_datatree(
     result: PosteriorPredictive,
     sequences: Sequences,
@@ -417,6 +454,11 @@ def _add_places(
     groups["ksd_null"]["extreme"] = (("chain", "draw", "view"), as_numpy(extreme)[None])
     groups["ksd_ngram"] = _ngrams(views, localizations, symbols)
     groups["ksd_edit"] = _edits(views, localizations, symbols)
+    _add_impossible(groups, data)
+
+
+def _add_impossible(groups: dict[str, xr.Dataset], data: KeptData) -> None:
+    """Adds the sequences that are impossible, and what they mean for the overall p-value."""
     groups["ksd"].attrs["kind_overall"] = groups["ksd"].attrs["kind"]
     if data.num_impossible:
         groups["ksd"]["p_value_possible"] = groups["ksd"]["p_value_overall"]

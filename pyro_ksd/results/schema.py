@@ -19,11 +19,12 @@ from typing import Literal
 SCHEMA_VERSION = 2
 """Kept in the attribute ``schema_version`` at the root of a result."""
 
-Result = Literal["check", "posterior predictive", "mmd", "likelihood ratio", "comparison", "monitor"]
+Result = Literal["check", "p-values", "posterior predictive", "mmd", "likelihood ratio", "comparison", "monitor"]
 Type = Literal["float", "integer", "boolean", "string"]
 
 SOURCES: Mapping[Result, str] = {
     "check": "ksd_check(model, data)",
+    "p-values": "ksd_check(model, data, localize=False)",
     "posterior predictive": "ksd_check(model, data, posterior=...)",
     "mmd": "mmd_check(model, data)",
     "likelihood ratio": "likelihood_ratio_check(model, data)",
@@ -33,7 +34,7 @@ SOURCES: Mapping[Result, str] = {
 """What gives a kind of result."""
 
 _CHECKS: tuple[Result, ...] = ("check", "posterior predictive")
-_TESTS: tuple[Result, ...] = (*_CHECKS, "mmd", "likelihood ratio")
+_TESTS: tuple[Result, ...] = (*_CHECKS, "p-values", "mmd", "likelihood ratio")
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,9 @@ GROUPS: Mapping[str, Group] = {
             "feature_kind": Variable(
                 ("view",), "string", "what the features of the view are, empty if it has none", required_in=_CHECKS
             ),
-            "weight": Variable(("view",), "float", "how much the view counts", least=0, required_in=_CHECKS),
+            "weight": Variable(
+                ("view",), "float", "how much the view counts", least=0, required_in=(*_CHECKS, "p-values")
+            ),
             "contribution": Variable(
                 ("view", "sequence"),
                 "float",
@@ -284,6 +287,13 @@ GROUPS: Mapping[str, Group] = {
             "level": Attribute("float", "the p-value up to which the verdict rejects the model", least=0, most=1),
             "seed": Attribute("integer", "of all random numbers", least=0, required_in=()),
             "edits": Attribute("string", "the edits that were compared", required_in=()),
+            "localized": Attribute(
+                "integer",
+                "0 if the check did not look where the misfit sits",
+                least=0,
+                most=1,
+                required_in=("p-values",),
+            ),
             "tolerance": Attribute("float", "what was passed as `tolerance=`", least=0, most=1, required_in=()),
             "test": Attribute(
                 "string",

@@ -83,7 +83,8 @@ def results_in(container: Any, name: str) -> list[Result]:
             results.append("mmd" if attributes["test"] == "mmd" else "likelihood ratio")
         else:
             of_posterior = attributes.get("kind") == "posterior predictive"
-            results.append("posterior predictive" if of_posterior else "check")
+            only_p_values = attributes.get("localized") == 0
+            results.append("p-values" if only_p_values else "posterior predictive" if of_posterior else "check")
     if "ksd_compare" in groups:
         results.append("comparison")
     if "ksd_monitor" in groups:

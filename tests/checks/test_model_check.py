@@ -145,6 +145,39 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("impossible", [False, True])
+@pytest.mark.filterwarnings("ignore:.* probability zero")
+def test_p_values_alone_are_the_same(impossible: bool) -> None:
+    data = Sequences.of([[0, 1], [], *DATA.to_lists()], 5) if impossible else DATA
+    whole = ksd_check(walk(), data, num_bootstrap=20, progress=False)
+    alone = ksd_check(walk(), data, num_bootstrap=20, progress=False, localize=False)
+    names = ["statistic", "p_value", "p_value_overall", "weight", "meaning", *["p_value_possible"] * impossible]
+    assert set(alone["ksd"].data_vars) == set(names)
+    groups = {"ksd", "ksd_null", "ksd_data", "observed_data", *["ksd_impossible"] * impossible}
+    assert set(alone.children) == groups
+    for group in groups:
+        for name, values in alone[group].data_vars.items():
+            np.testing.assert_array_equal(values.values, whole[group][name].values)
+    assert alone["ksd"].attrs["kind_overall"] == whole["ksd"].attrs["kind_overall"]
+    assert verdict(alone).split(":")[0] == verdict(whole).split(":")[0]
+    assert "seconds_localization" not in alone["ksd"].attrs
+    assert all(view in str(alone) for view in alone["ksd"]["view"].values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tolerance": 0.1}, "localize: expected True beside tolerance=, found False"),
+        ({"attribution": True, "gram": True}, "localize: expected True beside attribution=, gram=, found False"),
+        ({"replicates": True}, "localize: expected True beside replicates=, found False"),
+        ({"posterior": {}}, "localize: expected True beside posterior=, found False"),
+    ],
+)
+def test_what_needs_places_is_refused_without_them(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ksd_check(walk(), DATA, progress=False, localize=False, **arguments)
+
+
 def test_progress_is_shown_unless_switched_off(terminal: pytest.CaptureFixture[str]) -> None:
     ksd_check(walk(), DATA, num_bootstrap=2)
     assert "parametric bootstrap: 100%" in terminal.readouterr().err
