@@ -155,7 +155,7 @@ def test_p_values_alone_are_the_same(impossible: bool) -> None:
     assert set(alone["ksd"].data_vars) == set(names)
     groups = {"ksd", "ksd_null", "ksd_data", "observed_data", *["ksd_impossible"] * impossible}
     assert set(alone.children) == groups
-    for group in groups:
+    for group in groups - {"observed_data"}:
         for name, values in alone[group].data_vars.items():
             np.testing.assert_array_equal(values.values, whole[group][name].values)
     assert alone["ksd"].attrs["kind_overall"] == whole["ksd"].attrs["kind_overall"]
