@@ -89,6 +89,7 @@ mutants: $(INSTALLED)
 benchmark: $(INSTALLED)
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.engine_compiled
+	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m benchmarks.extraction
 
 tutorials: $(INSTALLED)
