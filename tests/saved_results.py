@@ -26,7 +26,15 @@ def results() -> dict[Result, xr.DataTree]:
     import pyro
     import torch
 
-    from pyro_ksd import MarkovSequence, Sequences, ksd_check, ksd_compare, likelihood_ratio_check, mmd_check
+    from pyro_ksd import (
+        MarkovSequence,
+        Sequences,
+        ksd_check,
+        ksd_compare,
+        ksd_monitor,
+        likelihood_ratio_check,
+        mmd_check,
+    )
     from pyro_ksd.examples import random_walk
     from pyro_ksd.stein import default_views
 
@@ -44,6 +52,8 @@ def results() -> dict[Result, xr.DataTree]:
     views = [view for view in default_views() if view.name in ("content-2", "start")]
     few = {"num_bootstrap": 19, "progress": False}
     draws = {"stop": torch.tensor([[0.3, 0.4], [0.5, 0.6]])}
+    monitor = ksd_monitor(walk, "abß", run_length=1000)
+    monitor.update(drawn)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*probability zero", UserWarning)
         return {
@@ -55,6 +65,7 @@ def results() -> dict[Result, xr.DataTree]:
             "mmd": mmd_check(walk, drawn, **few),
             "likelihood ratio": likelihood_ratio_check(walk, drawn, **few),
             "comparison": ksd_compare({"moves": walk, "rests": resting}, with_empty, views=views, progress=False),
+            "monitor": monitor.result(),
         }
 
 

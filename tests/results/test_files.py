@@ -95,6 +95,9 @@ def test_files_of_every_version_are_read_and_drawn(file: Path, tmp_path: Path) -
         assert pyro_ksd.compare_table(result)["rank"].tolist() == [0, 1]
         assert pyro_ksd.compare_table(result).attrs["verdict"].startswith("'rests' comes closest to the 12 of 13 seq")
         plots = [pyro_ksd.plot_compare]
+    elif kind == "monitor":
+        assert "12 sequences" in pyro_ksd.verdict(result)
+        plots = [pyro_ksd.plot_evidence]
     else:
         assert "p = " in pyro_ksd.verdict(result)
         table = pyro_ksd.summary(result)
