@@ -74,7 +74,7 @@ def extent(
 
     :param places: where it sits, one for each view.
     :param sequences: those of the test, or totals of their counts, see
-        :func:`~pyro_ksd.fit_tests.fault_sizes.effect_sizes`.
+        ``effect_sizes`` of ``fit_tests/fault_sizes``.
     :param drawn: draws from the model over the same alphabet, or ``None`` if it was not sampled.
     :param level: the p-value up to which the model is rejected; bounds hold with probability ``1 - level``.
     :param tolerance: the share of sequences that may be foreign.
