@@ -30,7 +30,18 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
 @pytest.mark.filterwarnings("ignore:the view.s. .* cannot be used with")  # of data as few as a page can show
 @pytest.mark.parametrize(
     "name",
-    ["index", "quickstart", "models", "which_check", "power", "report", "monitoring", "large_data", "reproducible"],
+    [
+        "index",
+        "quickstart",
+        "models",
+        "which_check",
+        "power",
+        "report",
+        "monitoring",
+        "large_data",
+        "more_machines",
+        "reproducible",
+    ],
 )
 def test_the_blocks_of_a_page_run_one_after_the_other(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

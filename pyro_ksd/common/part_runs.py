@@ -125,6 +125,8 @@ def active_client() -> Any:
         client = distributed.Client.current()
     except ValueError:
         return None
+    if client.status != "running":  # it was closed
+        return None
     if client.asynchronous:
         raise ValueError("expected a Dask client of Client(...), found one with asynchronous=True; leave that out")
     return client
