@@ -32,8 +32,8 @@ from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
 Candidates = Callable[[Sequences, int], Tensor]
-"""Takes ``N`` sequences, ``T`` wide, and a number ``top``; gives distinct codes, long ``[N, T + 1, K]`` with ``K`` up
-to ``top``: in row ``t``, what may stand behind the first ``t`` symbols. Rows with fewer codes are filled with -1.
+"""Takes ``N`` sequences, ``T`` wide, and a number ``top``; returns distinct codes, long ``[N, T + 1, K]`` with ``K``
+up to ``top``: in row ``t``, the candidates after the first ``t`` symbols. Rows with fewer codes are padded with -1.
 :meth:`pyro_ksd.models.AutoregressiveModel.candidates` is one."""
 
 

@@ -28,7 +28,7 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 
 Network = Callable[[Tensor], Tensor]
-"""Takes codes, long ``[N, L]``, gives the logits (or log-probabilities) of the symbol behind each, ``[N, L, S]``."""
+"""Takes codes, long ``[N, L]``, and returns the logits (or log-probabilities) of the next symbols, ``[N, L, S]``."""
 
 _SHOWN = 10  # codes in a message
 _ADVICE = "raise max_length, or choose a prompt after which sequences come to an end"
@@ -36,9 +36,9 @@ _ROUNDINGS = 32  # by so many units of rounding a logit may change with the batc
 
 
 class AutoregressiveModel(ChunkedModel):
-    r"""The sequences that a network makes by predicting symbol after symbol, given that they come to an end in time.
+    r"""The sequences that a network generates by predicting the next symbol, given that they end in time.
 
-    The first symbol follows a prompt, and the sequence is over when a certain symbol, ``end``, has come:
+    The first symbol follows a prompt, and the symbol ``end`` ends the sequence:
 
     .. math:: p(x) \propto \prod_{t=1}^{\ell} p(x_t \mid \text{prompt}, x_1 \ldots x_{t-1}), \quad
         x_\ell = \text{end}, \quad \ell \le \text{max\_length},
@@ -50,13 +50,13 @@ class AutoregressiveModel(ChunkedModel):
     Calls of the network are bounded in size, and every sequence, or prefix when sequences are drawn, is evaluated once,
     however often it occurs. Gradients are not tracked.
 
-    :param network: takes codes, long ``[N, L]``, those of the prompt and of all ``S`` symbols; gives the logits (or
-        log-probabilities) ``[N, L, S]`` of the symbol behind each of them, which must depend on no later code. In
+    :param network: takes codes, long ``[N, L]``, those of the prompt and of all ``S`` symbols; returns the logits (or
+        log-probabilities) ``[N, L, S]`` of the next symbol after each of them, which must not depend on later codes. In
         evaluation mode, without dropout.
-    :param prompt: the codes that the network sees first, at least one: a start symbol where there is nothing else to
-        say. They are no part of the sequences, and need not be symbols of the alphabet. Left out, each sequence has a
-        prompt of its own, in its covariates: ``data.with_covariates(prompts)``, a list of codes for each sequence.
-    :param end: the code of the symbol with which a sequence ends. It is part of the sequence, and comes but once.
+    :param prompt: the codes that the network sees first, at least one, such as a start symbol. They are not part of the
+        sequences and do not have to be symbols of the alphabet. By default, each sequence has its own prompt in its
+        covariates: ``data.with_covariates(prompts)``, a list of codes for each sequence.
+    :param end: the code of the symbol with which a sequence ends. It is part of the sequence and occurs only once.
     :param max_length: the largest number of symbols of a sequence, ``end`` among them.
     :param top_k: only the ``top_k`` most probable symbols are possible at each step, with probabilities that are
         normalized again; ``None`` for all.
@@ -262,7 +262,7 @@ class AutoregressiveModel(ChunkedModel):
         return Sequences(tokens, lengths, self.alphabet_size)
 
     def _next_symbols(self, prefixes: Tensor, prompts: Prompts, generator: torch.Generator | None) -> Tensor:
-        """A symbol behind each prefix, long ``[A]``, from prefixes ``[A, T]`` and the prompts before them."""
+        """The next symbol after each prefix, long ``[A]``, from prefixes ``[A, T]`` and the prompts before them."""
         first, inverse = distinct_rows(torch.cat([prompts.lengths[:, None], prompts.codes, prefixes], 1))
         batches = first.split(self._together(prompts, prefixes.shape[1]))
         top = [self._logits(prefixes[some], prompts.take(some))[:, -1].topk(self._top_k, -1) for some in batches]
@@ -272,7 +272,7 @@ class AutoregressiveModel(ChunkedModel):
         return codes[inverse, pick(cumulative(probabilities)[inverse], generator)]
 
     def _logits(self, tokens: Tensor, prompts: Prompts) -> Tensor:
-        """The logits behind each prefix of the sequences ``[N, T]``, also the empty one: ``[N, T + 1, S]``."""
+        """The logits after each prefix of the sequences ``[N, T]``, also the empty one: ``[N, T + 1, S]``."""
         return prompts.behind(self._called(prompts.followed_by(tokens)).cpu())
 
     def _called(self, codes: Tensor) -> Any:
@@ -304,8 +304,8 @@ class AutoregressiveModel(ChunkedModel):
         length = tokens.shape[1] + 1 - bad.shape[1] + column
         codes = [*prompts.codes[row, : prompts.lengths[row]].tolist(), *tokens[row, :length].tolist()]
         raise ValueError(
-            "network: expected logits that are numbers, at least one of them above -inf behind each code, found NaN or "
-            f"infinity behind the codes {codes[-_SHOWN:]}; look for training that diverged, or a division by 0"
+            "network: expected logits that are numbers, at least one of them above -inf after each code, found NaN or "
+            f"infinity after the codes {codes[-_SHOWN:]}; look for training that diverged, or a division by 0"
         )
 
     def _together(self, prompts: Prompts, width: int) -> int:
@@ -320,7 +320,7 @@ class AutoregressiveModel(ChunkedModel):
         if shape is None or len(shape) != 3 or shape[:2] != [1, prompt.shape[1]] or not logits.is_floating_point():
             raise ValueError(
                 f"network: expected floating-point logits [1, {prompt.shape[1]}, S] for codes of shape "
-                f"[1, {prompt.shape[1]}], found {shown(logits)}; give the logits of the symbol behind each code"
+                f"[1, {prompt.shape[1]}], found {shown(logits)}; give the logits of the next symbol after each code"
             )
         self._refuse(logits[:, -1:].isnan().any(-1).cpu(), prompt[:, :0], Prompts.same(prompt[0], 1))
         size = int(shape[2])

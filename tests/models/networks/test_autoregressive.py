@@ -405,7 +405,7 @@ def test_a_network_that_gives_nan_is_refused(top_k: int | None, wrong: float) ->
     data = Sequences.of([[0, 2], [0, 3, 0, 2]], SIZE)
     assert lm.log_joint(data[:1]).isfinite().all()
     message = (
-        r"network: expected logits that are numbers, .* found NaN or infinity behind the codes \[4, 1, 0, 3\]; look"
+        r"network: expected logits that are numbers, .* found NaN or infinity after the codes \[4, 1, 0, 3\]; look"
     )
     with pytest.raises(ValueError, match=message):
         lm.log_joint(data)
@@ -429,13 +429,13 @@ def test_candidates_with_one_wrong_logit_are_refused(wrong: float, top: int) -> 
 
     lm = model(None, network)
     lm.candidates(Sequences.of([[0, 2]], SIZE), top)
-    with pytest.raises(ValueError, match=r"found NaN or infinity behind the codes \[4, 1, 0, 3\]"):
+    with pytest.raises(ValueError, match=r"found NaN or infinity after the codes \[4, 1, 0, 3\]"):
         lm.candidates(Sequences.of([[0, 2], [0, 3, 0, 2]], SIZE), top)
 
 
 @pytest.mark.parametrize("logits", [[math.nan] * SIZE, [0.0, math.nan, 1.0, 2.0]])
 def test_a_network_that_gives_nan_after_the_prompt_is_refused_at_once(logits: list[float]) -> None:
-    with pytest.raises(ValueError, match=r"network: .* found NaN or infinity behind the codes \[4, 1\]"):
+    with pytest.raises(ValueError, match=r"network: .* found NaN or infinity after the codes \[4, 1\]"):
         model(network=lambda codes: torch.tensor(logits).expand(*codes.shape, -1))
 
 
