@@ -15,7 +15,7 @@ import xarray as xr
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.plots.style import DIVERGING, MIN_ROWS, axes_for, view_title
 from pyro_ksd.plots.text_fitting import fitting_texts, text_width
-from pyro_ksd.results.containers import alphabet_of, dataset
+from pyro_ksd.results.containers import alphabet_of, dataset, has_all_data
 from pyro_ksd.results.labels import readable
 from pyro_ksd.results.verdicts import worst_view
 from pyro_ksd.results.view_choice import known_view, view_names
@@ -46,6 +46,10 @@ def plot_sequences(
     rejects the model, as it is if not, since contributions then cancel. A cell is a position, with its symbol;
     the narrow last cell of a row is the gap at the end of the sequence. The cells add up to the contribution.
 
+    Equal sequences have one row, named by the first of them and their number, such as ``×10``. Its cells and its
+    contribution are those of each of them, not their sum. Of partitioned data only some sequences are kept, so that
+    there may be more equal ones.
+
     Where the view found nothing, the colors are pale: some sequence always has the largest part.
 
     A sequence is always drawn whole. Symbols that are too wide for a cell are abbreviated, and long sequences are drawn
@@ -53,7 +57,7 @@ def plot_sequences(
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param view: the name of a view. Left out, the worst one.
-    :param num: how many sequences to show, up to 1,000, or all with ``ksd_check(..., attribution=True)``.
+    :param num: how many different sequences to show, up to 1,000, or all with ``ksd_check(..., attribution=True)``.
     :param ax: where to draw, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
     :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
@@ -73,8 +77,9 @@ def plot_sequences(
     observed = dataset(check, "ksd_data")
     name = worst_view(check, names) if view is None else known_view(view, names)
     ksd = dataset(check, "ksd", "contribution", "attribution").sel(view=name)
-    attribution = ksd["attribution"].transpose("shown", "position").values[:num]
-    shown = ksd.sel(sequence=ksd["shown_sequence"].values[:num])
+    places, counts = _distinct_rows(ksd, observed, num)
+    attribution = ksd["attribution"].transpose("shown", "position").values[places]
+    shown = ksd.sel(sequence=ksd["shown_sequence"].values[places])
     observed = observed.sel(sequence=shown["sequence"])
     alphabet = [readable(symbol) for symbol in alphabet_of(check)]
     symbols = [
@@ -85,13 +90,16 @@ def plot_sequences(
     [ax] = axes_for(ax, 1, _figure_size(symbols), figsize, backend_kwargs)
     ax.set_xlim(-0.5, max(*map(len, symbols), _MIN_COLUMNS) - 0.4 + _GAP)
     ax.set_ylim(max(len(symbols), MIN_ROWS) - 0.5, -0.5)
-    places = np.asarray(MaxNLocator(integer=True).tick_values(1, ax.get_xlim()[1]))
-    ticks = places[(places >= 1) & (places <= ax.get_xlim()[1] + 1)].astype(int)
+    ticks = np.asarray(MaxNLocator(integer=True).tick_values(1, ax.get_xlim()[1]))
+    ticks = ticks[(ticks >= 1) & (ticks <= ax.get_xlim()[1] + 1)].astype(int)
     ax.set_xticks(ticks - 1, [str(tick) for tick in ticks])
     ax.set_xlabel("position, counted from 1\n(narrow last cell: the gap at the end)")
     found = float(ksd["statistic"]) > 0 and float(ksd["p_value"]) <= ksd.attrs["level"]
-    ax.set_yticks(range(len(symbols)), _row_labels(shown, found))
-    ax.set_ylabel(f"index of the sequence, from 0\n({'share' if found else 'part'} of the statistic)", fontsize="small")
+    ax.set_yticks(range(len(symbols)), _row_labels(shown, found, counts, has_all_data(check)))
+    words = f"index of the sequence, from 0\n({'share' if found else 'part'} of the statistic)"
+    if max(counts) > 1:
+        words += "\n×10: ten equal sequences"
+    ax.set_ylabel(words, fontsize="small")
     ax.tick_params(axis="y", length=0)
     ax.spines[:].set_visible(False)
     view_title(ax, check, name)
@@ -113,14 +121,50 @@ def _figure_size(symbols: list[list[str]]) -> tuple[float, float]:
     return min(max(width, 7), 13), 1.8 + 0.3 * max(len(symbols), MIN_ROWS)
 
 
-def _row_labels(shown: xr.Dataset, found: bool) -> list[str]:
+def _distinct_rows(ksd: xr.Dataset, observed: xr.Dataset, num: int) -> tuple[list[int], list[int]]:
+    """The first places among the shown sequences that differ, and how many sequences of the data equal each of them.
+
+    Sequences are equal if they have the same symbols and the same contribution.
+
+    :param ksd: the group of a check, at one view.
+    :param num: how many places at most.
+    """
+    rows = ksd["shown_sequence"].values
+    tokens = observed["token"].sel(sequence=ksd["sequence"]).transpose("sequence", "position").values
+    contributions = ksd["contribution"].values
+    number = ksd.get_index("sequence").get_indexer(rows)
+    places: list[int] = []
+    counts: list[int] = []
+    counted = np.zeros(len(tokens), dtype=bool)
+    for place, row in enumerate(number):
+        if len(places) == num:
+            break
+        if counted[row]:
+            continue
+        near = np.flatnonzero(np.isclose(contributions, contributions[row], rtol=1e-6, atol=0.0) & ~counted)
+        equal = near[(tokens[near] == tokens[row]).all(1)]
+        counted[equal] = True
+        places.append(place)
+        counts.append(len(equal))
+    return places, counts
+
+
+def _row_labels(shown: xr.Dataset, found: bool, counts: list[int], all_counted: bool) -> list[str]:
+    """The index of each sequence, how many are equal to it, and the contribution of one of them."""
     statistic = float(shown["statistic"])
     contributions = shown["contribution"].values
     largest = abs(contributions).max() / abs(statistic) if found else 0.0
     places = max(0, -math.floor(math.log10(largest))) if largest else 0  # three digits of the largest share
-    shares = [f"{100 * part / statistic:.{places}f} %" if found else f"{part:.2g}" for part in contributions]
-    shares = [share.replace("-", "−") for share in shares]
-    return [f"{index}  ({share})" for index, share in zip(shown["sequence"].values, shares, strict=True)]
+    labels = []
+    for index, part, count in zip(shown["sequence"].values, contributions, counts, strict=True):
+        share = f"{100 * part / statistic:.{places}f} %" if found else f"{part:.2g}"
+        share = share.replace("-", "−")
+        if count > 1:
+            more = "" if all_counted else " or more"
+            labels.append(f"{index} ×{count}{more}  ({share} each)")
+        else:
+            labels.append(f"{index}  ({share})")
+    return labels
 
 
 def _draw_cells(ax: Axes, attribution: npt.NDArray[np.float64], lengths: list[int], strength: float) -> PolyCollection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from pictures import labels, words
@@ -121,3 +122,53 @@ def test_positions_are_counted_from_1() -> None:
     for place, label in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
         assert place == int(label.get_text()) - 1  # a cell lies around its index
     assert len(ax.get_xticks()) > 3
+
+
+def with_equal_sequences() -> xr.DataTree:
+    """The sequences 1, 4, 5 and 7 are equal, and so are their parts of the statistic, but not that of 7."""
+    check = misfit(made_up_check(num_sequences=8))
+    observed = check["ksd_data"].to_dataset()
+    tokens, lengths = observed["token"].values, observed["length"].values
+    for row in (4, 5, 7):
+        tokens[row], lengths[row] = tokens[1], lengths[1]
+    inside = np.arange(13) <= lengths[:, None]
+    parts = np.where(inside, np.arange(1, 9)[:, None] * np.linspace(0.5, 1.5, 13), np.nan)
+    parts[[4, 5]] = parts[1]
+    contribution = np.nansum(parts, -1)
+    order = np.argsort(-contribution, kind="stable")
+    check["ksd_data"]["token"].values[:] = tokens
+    check["ksd_data"]["length"].values[:] = lengths
+    return changed(
+        check,
+        "ksd",
+        attribution=np.tile(parts[order], (5, 1, 1)),
+        contribution=np.tile(contribution, (5, 1)),
+        shown_sequence=np.tile(order, (5, 1)),
+        statistic=np.full(5, contribution.sum()),
+    )
+
+
+@pytest.mark.parametrize("num", [1, 6, 99])
+def test_equal_sequences_have_one_row_with_the_share_of_each(num: int) -> None:
+    check = with_equal_sequences()
+    one = check["ksd"].to_dataset().sel(view="content-2")
+    ax = plot_sequences(check, num=num)
+    rows = [row for row in one["shown_sequence"].values.tolist() if row not in (4, 5)][:num]
+    assert len(labels(ax)) == len(rows) == min(num, 6)  # 7 differs in its contribution
+    for row, label in zip(rows, labels(ax), strict=True):
+        share = f"{100 * float(one['contribution'].sel(sequence=row) / one['statistic']):.1f} %"
+        assert label == (f"1 ×3  ({share} each)" if row == 1 else f"{row}  ({share})")
+    repeated = any(" ×3 " in label for label in labels(ax))
+    assert ("×10: ten equal sequences" in ax.get_ylabel()) == repeated
+    assert repeated == (num > 1)
+    place = one["shown_sequence"].values.tolist().index(rows[-1])
+    drawn = np.asarray(cells_of(ax).get_array())
+    expected = one["attribution"].values[place]
+    expected = expected[~np.isnan(expected)]
+    assert drawn[-len(expected) :].tolist() == expected.tolist()
+
+
+def test_of_partitioned_data_there_may_be_more_equal_sequences() -> None:
+    check = with_equal_sequences()
+    check["ksd_data"].attrs["num_sequences"] = 1000
+    assert [label for label in labels(plot_sequences(check)) if "×" in label][0].startswith("1 ×3 or more  (")
