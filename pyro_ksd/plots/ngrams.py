@@ -28,7 +28,7 @@ from pyro_ksd.results.findings import direction_words
 from pyro_ksd.results.labels import are_letters, readable, spelled, spelled_symbols
 from pyro_ksd.results.p_values import p_text
 from pyro_ksd.results.verdicts import worst_view
-from pyro_ksd.results.view_choice import feature_kind, known_view, num_features, views_with_features
+from pyro_ksd.results.view_choice import feature_kind, known_view, num_features, speaking_views, views_with_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,8 +45,10 @@ def plot_ngrams(
 ) -> Axes:
     """Draws the n-grams (or other features) of a view that are most clearly wrong under the model.
 
-    A bar is the z-score of an n-gram: to the right if it is too frequent under the model, to the left if too rare. It
-    is filled if its p-value, which is corrected for the number of n-grams of the view, is at most the level.
+    A bar is the z-score of an n-gram: to the right if it is too frequent under the model, to the left if too rare. The
+    n-grams are those with the smallest p-values, which are corrected for the number of n-grams of the view; the longest
+    bar comes first. A bar is filled if the p-value is at most the level, but only in a view that counts in
+    :func:`~pyro_ksd.results.summary`: under a true model some n-gram or other of ten views often has a small p-value.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, as a DataTree or an InferenceData.
     :param view: the name of a view with features. Left out, the worst one that has more than one, other than
@@ -78,8 +80,10 @@ def plot_ngrams(
     size = (6.5 + 0.06 * max(len(" ".join(label)) for label in labels), 1.6 + 0.32 * max(len(labels), MIN_ROWS))
     [ax] = axes_for(ax, 1, size, figsize, backend_kwargs)
     level = dataset(check, "ksd").attrs["level"]
+    speaking = speaking_views(check)
+    counts = name in speaking
     for row, (height, p) in enumerate(zip(z, p_values, strict=True)):
-        ax.barh(row, height, height=0.7, **_look(BLUE if height > 0 else VERMILION, filled=p <= level))
+        ax.barh(row, height, height=0.7, **_look(BLUE if height > 0 else VERMILION, filled=counts and p <= level))
     ax.axvline(0, color=foreground(), linewidth=0.8)
     reach = 1.08 * np.abs(z).max() or 1.0
     ax.set_xlim(-reach, reach)
@@ -88,7 +92,11 @@ def plot_ngrams(
     kind = feature_kind(dataset(check, "ksd").sel(view=name))
     few, many = direction_words(kind)
     directions = f"← too {few}    under the model    too {many} →"
-    ax.set_xlabel(f"{directions}\nz-score (filled: p ≤ {level:g}, hatched: p > {level:g})")
+    if counts:
+        looks = f"filled: p ≤ {level:g}, hatched: p > {level:g}"
+    else:
+        looks = f"hatched: {'this view' if speaking else 'all views together'} found nothing"
+    ax.set_xlabel(f"{directions}\nz-score ({looks})")
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "left", "right"]].set_visible(False)
     view_title(ax, check, name)
@@ -105,11 +113,12 @@ def view_of_ngrams(check: Any) -> str | None:
 
 
 def _most_telling(check: Any, name: str, num: int) -> xr.Dataset:
-    """The features of a view with the smallest p-values, among equal ones those with the largest z-scores."""
+    """The features of a view with the smallest p-values, in descending order of their absolute z-scores."""
     features = dataset(check, "ksd_ngram")
     features = features.isel(ngram=features["view_name"].values.astype(str) == name)
-    order = np.lexsort((-np.abs(features["z"].values), features["p_value"].values))
-    return features.isel(ngram=order[:num])
+    height = np.abs(features["z"].values)
+    chosen = np.lexsort((-height, features["p_value"].values))[:num]
+    return features.isel(ngram=chosen[np.argsort(-height[chosen], kind="stable")])
 
 
 def _symbols(check: Any, name: str, features: xr.Dataset) -> list[list[str]]:

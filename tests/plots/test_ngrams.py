@@ -10,6 +10,7 @@ from pictures import BLUE, VERMILION, assert_nothing_overlaps, labels, words
 from synthetic import KINDS, LENGTH_FEATURES, MEANINGS, PHONEMES, changed, made_up_check, only
 
 from pyro_ksd.plots import plot_ngrams
+from pyro_ksd.results import summary
 
 
 def test_ngrams_are_those_with_the_smallest_p_values() -> None:
@@ -17,7 +18,8 @@ def test_ngrams_are_those_with_the_smallest_p_values() -> None:
     z = np.random.default_rng(0).normal(size=check["ksd_ngram"].sizes["ngram"])
     check = changed(check, "ksd_ngram", z=z)
     features = check["ksd_ngram"].to_dataset().drop_dims("place").to_dataframe().query("view_name == 'content-2'")
-    features = features.sort_values("p_value").head(6)
+    features = features.sort_values("p_value").head(6).sort_values("z", key=abs, ascending=False)
+    assert not features["p_value"].is_monotonic_increasing
     ax = plot_ngrams(check, num=6)
     assert labels(ax) == features["label"].tolist()
     assert [bar.get_width() for bar in ax.patches] == features["z"].tolist()
@@ -39,6 +41,25 @@ def test_ngrams_with_equal_p_values_are_sorted_by_their_scores() -> None:
     ax = plot_ngrams(changed(check, "ksd_ngram", p_value=np.full(check["ksd_ngram"].sizes["ngram"], 0.5)))
     widths = [abs(bar.get_width()) for bar in ax.patches]
     assert widths == sorted(widths, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("overall", "p_value", "shown", "looks"),
+    [
+        (0.05, 0.002, "filled", "filled: p ≤ 0.05, hatched: p > 0.05"),
+        (0.051, 0.002, "hatched", "hatched: all views together found nothing"),
+        (0.05, 0.04, "hatched", "hatched: this view found nothing"),  # too large for the weight of this view
+    ],
+)
+def test_bars_are_filled_only_where_the_summary_has_a_finding(
+    overall: float, p_value: float, shown: str, looks: str
+) -> None:
+    check = changed(made_up_check(p_value_overall=overall), "ksd", p_value=[0.5, p_value, 0.5, 0.5, 0.008])
+    assert bool(summary(check).loc["content-2", "finding"]) == (shown == "filled")
+    ax = plot_ngrams(check, view="content-2", num=1)
+    assert words(ax) == ["p = 0.008"]
+    assert bool(ax.patches[0].get_hatch()) == (shown == "hatched")
+    assert ax.get_xlabel().endswith(f"\nz-score ({looks})")
 
 
 @pytest.mark.parametrize(

@@ -171,4 +171,4 @@ def test_equal_sequences_have_one_row_with_the_share_of_each(num: int) -> None:
 def test_of_partitioned_data_there_may_be_more_equal_sequences() -> None:
     check = with_equal_sequences()
     check["ksd_data"].attrs["num_sequences"] = 1000
-    assert [label for label in labels(plot_sequences(check)) if "×" in label][0].startswith("1 ×3 or more  (")
+    assert next(label for label in labels(plot_sequences(check)) if "×" in label).startswith("1 ×3 or more  (")
