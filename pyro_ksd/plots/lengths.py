@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, legend_above, points
+from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, font_scale, legend_above, points
 from pyro_ksd.results.containers import dataset, has_group
 from pyro_ksd.results.length_shares import MOST_BARS, length_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LABEL = 40  # points that the label of a tick takes
+_LABEL = 40  # points that the label of a tick takes in letters of 10 points
 
 
 def plot_lengths(
@@ -60,8 +60,8 @@ def plot_lengths(
     ax.plot(middles, expected, color=VERMILION, linewidth=2, marker=marker, markersize=4, label=model)
     ax.set_xlim(edges[0] - 0.1 * width, edges[-1] + 0.1 * width)
     ax.set_ylim(0, 1.08 * max(float(observed.max()), float(expected.max())))
-    ax.xaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[0] / _LABEL)), integer=True))
-    ax.yaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[1] / _LABEL))))
+    ax.xaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[0] / (_LABEL * font_scale()))), integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[1] / (_LABEL * font_scale())))))
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
     ax.set_xlabel("length")
     ax.set_ylabel("share of the sequences" if width == 1 else f"share of a length,\nmean of {width:.0f} lengths")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, legend_above, points
+from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, font_scale, legend_above, points
 from pyro_ksd.results.containers import dataset
 from pyro_ksd.results.p_values import p_text
 from pyro_ksd.results.view_choice import chosen_views
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _STATISTIC = {"ksd": "KSD² estimate", "mmd": "MMD² estimate", "likelihood ratio": "log-likelihood ratio, twice"}
 _BINS = 40  # at most
-_LABEL = 50  # points that the label of a tick takes
+_LABEL = 50  # points that the label of a tick takes in letters of 10 points
 _FAR = 50  # an axis is compressed if it would reach this many times as far as half of the null draws
 
 
@@ -86,7 +86,7 @@ def _histogram(ax: Axes, draws: npt.NDArray[np.float64], observed: float) -> boo
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
     else:
-        ax.xaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[0] / _LABEL))))
+        ax.xaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[0] / (_LABEL * font_scale())))))
     count = min(_BINS, math.ceil(2 * math.sqrt(len(draws))))  # few draws in many bins would look like noise
     bins: int | list[float] = count
     if compressed:
@@ -109,7 +109,7 @@ def _decades(low: float, high: float, smallest: float, room: float) -> list[floa
         last = 0.0
         for power in powers[powers <= end].tolist():
             place = scale * float(np.arcsinh(power / smallest))
-            if place - last >= _LABEL:
+            if place - last >= _LABEL * font_scale():
                 ticks.append(sign * power)
                 last = place
     return ticks

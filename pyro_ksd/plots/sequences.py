@@ -13,7 +13,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from pyro_ksd.common.option_checks import check_number
-from pyro_ksd.plots.style import DIVERGING, MIN_ROWS, axes_for, view_title
+from pyro_ksd.plots.style import DIVERGING, MIN_ROWS, axes_for, font_scale, points, view_title
 from pyro_ksd.plots.text_fitting import fitting_texts, text_width
 from pyro_ksd.results.containers import alphabet_of, dataset, has_all_data
 from pyro_ksd.results.labels import readable
@@ -28,6 +28,7 @@ _GAP = 0.4  # the width of the last cell of a row; that of the others is 1
 _MIN_COLUMNS = 8  # room for so many keeps a single cell from being drawn too wide
 _BRIGHTNESS = (0.299, 0.587, 0.114)  # of red, green and blue
 _PALE = 0.3  # the strongest color where nothing was found
+_LABEL = 30  # points that the label of a tick takes in letters of 10 points
 _FEW = 60  # positions that can be told apart by lines between them
 
 
@@ -90,7 +91,8 @@ def plot_sequences(
     [ax] = axes_for(ax, 1, _figure_size(symbols), figsize, backend_kwargs)
     ax.set_xlim(-0.5, max(*map(len, symbols), _MIN_COLUMNS) - 0.4 + _GAP)
     ax.set_ylim(max(len(symbols), MIN_ROWS) - 0.5, -0.5)
-    ticks = np.asarray(MaxNLocator(integer=True).tick_values(1, ax.get_xlim()[1]))
+    most = max(2, int(points(ax)[0] / (_LABEL * font_scale())))
+    ticks = np.asarray(MaxNLocator(most, integer=True).tick_values(1, ax.get_xlim()[1]))
     ticks = ticks[(ticks >= 1) & (ticks <= ax.get_xlim()[1] + 1)].astype(int)
     ax.set_xticks(ticks - 1, [str(tick) for tick in ticks])
     ax.set_xlabel("position, counted from 1\n(narrow last cell: the gap at the end)")

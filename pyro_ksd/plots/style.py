@@ -85,13 +85,16 @@ def figure_options(
 ) -> dict[str, Any]:
     """The options of a new figure.
 
+    :param default_size: width and height in inches for letters of 10 points; larger ones make the figure higher.
+
     >>> figure_options((7, 3), "large", None)
     Traceback (most recent call last):
     ValueError: figsize: expected the width and the height in inches, such as (7, 3), found 'large'
     """
     options = {} if backend_kwargs is None else backend_kwargs
     check_mapping("backend_kwargs", options, "arguments of matplotlib.pyplot.subplots, by name")
-    size = default_size if figsize is None else figsize
+    width, height = default_size
+    size = (width, height * font_scale()) if figsize is None else figsize
     pair = isinstance(size, Sequence | np.ndarray) and len(size) == 2
     if not pair or not all(is_real(inches) and 0 < inches < np.inf for inches in size):
         raise ValueError(
@@ -109,6 +112,20 @@ def _refused_options(backend_kwargs: Mapping[str, Any] | None) -> Iterator[None]
         raise ValueError(
             f"backend_kwargs: expected arguments of matplotlib.pyplot.subplots, found {backend_kwargs}: {error}"
         ) from error
+
+
+def font_scale() -> float:
+    """How much larger than 10 points the largest labels are in the style that is in use, at least 1."""
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
+
+    sizes = (
+        rcParams["font.size"],
+        rcParams["axes.labelsize"],
+        rcParams["xtick.labelsize"],
+        rcParams["ytick.labelsize"],
+    )
+    return max(10.0, *(FontProperties(size=size).get_size_in_points() for size in sizes)) / 10
 
 
 def foreground() -> str:

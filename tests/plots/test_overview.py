@@ -13,6 +13,7 @@ from pictures import assert_nothing_overlaps, labels
 from synthetic import MEANINGS, PHONEMES, TEN_VIEWS, VIEWS, changed, made_up_check, misfit, only
 
 from pyro_ksd.plots import plot_check, plot_ngrams
+from pyro_ksd.plots.style import points
 from pyro_ksd.results.verdicts import reason_views, verdict, worst_view
 
 
@@ -49,6 +50,34 @@ def test_check_on_one_page(name: str) -> None:
     assert views.figure.get_suptitle().lower() == verdict(check).lower()
     assert len(plt.get_fignums()) == 1
     assert_nothing_overlaps(views.figure)
+
+
+STYLES = {
+    "default": {},
+    "dark_background": plt.style.library["dark_background"],
+    "sizes of ArviZ's styles": {
+        "axes.labelsize": 15,
+        "axes.titlesize": 16,
+        "legend.fontsize": 14,
+        "xtick.labelsize": 14,
+        "ytick.labelsize": 14,
+        "figure.constrained_layout.use": True,
+    },
+    "letters of a talk": {"font.size": 14},
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("fits", [True, False])
+def test_labels_do_not_overlap_in_any_style(style: str, fits: bool) -> None:
+    check = made_up_check(views=TEN_VIEWS, p_value_overall=0.6 if fits else 0.004)
+    with plt.rc_context(STYLES[style]):
+        axes = plot_check(check if fits else misfit(check))
+        assert_nothing_overlaps(axes[0].figure)
+    views, *_, sequences = axes
+    for ax in (views, sequences):
+        between = points(ax)[1] / abs(np.diff(ax.get_ylim())[0])
+        assert between > 1.4 * ax.get_yticklabels()[0].get_fontsize()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pyro_ksd.plots.style import (
     BLUE,
     VERMILION,
     axes_for,
+    font_scale,
     legend_above,
     new_figure,
     points,
@@ -82,6 +83,20 @@ def test_a_title_has_the_view_its_p_value_and_its_meaning() -> None:
 def test_a_new_figure_has_the_size_that_is_asked_for() -> None:
     assert new_figure((3, 2), None, {"dpi": 50}).get_size_inches().tolist() == [3, 2]
     assert new_figure((3, 2), (4, 5), None).get_size_inches().tolist() == [4, 5]
+    plt.close("all")
+
+
+def test_figures_are_higher_where_letters_are_larger() -> None:
+    for options, scale in (
+        ({}, 1.0),
+        ({"ytick.labelsize": 14}, 1.4),
+        ({"font.size": 20, "axes.labelsize": "large"}, 2.4),
+        ({"font.size": 6}, 1.0),
+    ):
+        with plt.rc_context(options):
+            assert font_scale() == pytest.approx(scale)
+            assert new_figure((3, 2), None, None).get_size_inches() == pytest.approx((3, 2 * scale))
+            assert new_figure((3, 2), (4, 5), None).get_size_inches().tolist() == [4, 5]
     plt.close("all")
 
 
