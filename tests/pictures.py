@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-BLUE, VERMILION, GRAY = "#0072b2", "#d55e00", "#666666"
+BLUE, VERMILION, PURPLE, GRAY = "#0072b2", "#d55e00", "#8e5ba6", "#666666"
 
 
 def line(ax: Axes, label: str) -> Any:

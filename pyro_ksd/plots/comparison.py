@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyro_ksd.plots.style import (
-    BLUE,
     GRAY,
-    VERMILION,
+    PURPLE,
     axes_for,
     background,
     foreground,
@@ -69,11 +68,11 @@ def plot_compare(
     ksd = table["ksd"].to_numpy()
     p_values = table["p_value"].to_numpy()
     ax.axvline(ksd[0], color=foreground(), linestyle="--", linewidth=1)
-    ax.errorbar(ksd, rows, xerr=table["se"], fmt="o", color=BLUE, label="statistic ± standard error")
+    ax.errorbar(ksd, rows, xerr=table["se"], fmt="o", color=foreground(), label="statistic ± standard error")
     ruled_out = table["finding"].str.startswith(RULED_OUT).to_numpy()
     worse = (p_values <= level) & ~ruled_out
     for chosen, color, inside, words in (
-        (worse, VERMILION, VERMILION, "worse"),
+        (worse, PURPLE, PURPLE, "worse"),
         (~worse & ~ruled_out & (rows > 0), GRAY, background(), "may be as good"),
     ):
         if chosen.any():

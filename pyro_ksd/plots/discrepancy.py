@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyro_ksd.plots.style import BLUE, VERMILION, axes_for, foreground
+from pyro_ksd.plots.style import GRAY, PURPLE, axes_for, foreground
 from pyro_ksd.results.containers import dataset
 from pyro_ksd.results.p_values import p_text
 from pyro_ksd.results.view_choice import chosen_views
@@ -78,8 +78,8 @@ def plot_discrepancy(
 def _scatter(ax: Axes, realized: npt.NDArray[np.float64], replicated: npt.NDArray[np.float64]) -> None:
     against = replicated < realized
     for chosen, color, marker, words in (
-        (~against, BLUE, "o", "the replicate fits worse"),
-        (against, VERMILION, "D", "the data fit worse"),
+        (~against, GRAY, "o", "the replicate fits worse"),
+        (against, PURPLE, "D", "the data fit worse"),
     ):
         ax.scatter(
             realized[chosen], replicated[chosen], s=14, color=color, marker=marker, alpha=0.5, linewidths=0, label=words

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyro_ksd.plots.style import GRAY, VERMILION, axes_for
+from pyro_ksd.plots.style import GRAY, PURPLE, axes_for
 from pyro_ksd.results.containers import dataset
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def plot_evidence(
         own = found["log_evidence"].sel(view=view).values * decimal
         axes.plot(count, np.concatenate([[0], own]), linewidth=1, label=str(view))
     overall = np.concatenate([[0], found["log_evidence_overall"].values * decimal])
-    axes.plot(count, overall, color=VERMILION, linewidth=2.5, label="all together")
+    axes.plot(count, overall, color=PURPLE, linewidth=2.5, label="all together")
     changes = "run_length" in found.attrs
     needed = found.attrs["run_length"] if changes else 1 / found.attrs["level"]
     axes.axhline(math.log10(needed), color=GRAY, linestyle="--", linewidth=1)

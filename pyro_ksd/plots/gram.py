@@ -30,7 +30,7 @@ def plot_gram(
     """Draws the Stein kernel matrix of a view, the sequences that contribute most to the statistic first.
 
     The statistic is the mean of the matrix without its diagonal, so the colors end at the 99 % quantile of the absolute
-    values beside the diagonal. A block of red is a group of sequences that depart from the model in the same way.
+    values beside the diagonal. A block of purple is a group of sequences that depart from the model in the same way.
 
     :param check: what ``pyro_ksd.ksd_check(..., gram=True)`` gave, as a DataTree or an InferenceData.
     :param view: the name of a view. Left out, the worst one.
@@ -61,7 +61,9 @@ def plot_gram(
     view_title(ax, check, name)
     image = ax.imshow(gram, cmap=DIVERGING, vmin=-reach, vmax=reach)
     extend = "both" if np.abs(gram).max() > reach else "neither"
-    ax.figure.colorbar(image, ax=ax, extend=extend, label="Stein kernel of two sequences\n(red adds to the statistic)")
+    ax.figure.colorbar(
+        image, ax=ax, extend=extend, label="Stein kernel of two sequences\n(purple adds to the statistic)"
+    )
     if len(gram) <= _NAMED:
         rows = np.arange(len(gram))
         indices = [str(index) for index in ksd["sequence"].values[order]]

@@ -12,9 +12,9 @@ import xarray as xr
 
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.plots.style import (
-    BLUE,
+    GRAY,
     MIN_ROWS,
-    VERMILION,
+    PURPLE,
     axes_for,
     background,
     foreground,
@@ -83,7 +83,7 @@ def plot_ngrams(
     speaking = speaking_views(check)
     counts = name in speaking
     for row, (height, p) in enumerate(zip(z, p_values, strict=True)):
-        ax.barh(row, height, height=0.7, **_look(BLUE if height > 0 else VERMILION, filled=counts and p <= level))
+        ax.barh(row, height, height=0.7, **_look(filled=counts and p <= level))
     ax.axvline(0, color=foreground(), linewidth=0.8)
     reach = 1.08 * np.abs(z).max() or 1.0
     ax.set_xlim(-reach, reach)
@@ -145,8 +145,10 @@ def _symbols(check: Any, name: str, features: xr.Dataset) -> list[list[str]]:
     return found
 
 
-def _look(color: str, filled: bool) -> dict[str, Any]:
-    return {"edgecolor": color} | ({"facecolor": color} if filled else {"facecolor": background(), "hatch": "////"})
+def _look(filled: bool) -> dict[str, Any]:
+    if filled:
+        return {"edgecolor": PURPLE, "facecolor": PURPLE}
+    return {"edgecolor": GRAY, "facecolor": background(), "hatch": "////"}
 
 
 def _fitting_labels(ax: Axes, labels: list[list[str]]) -> list[str]:

@@ -93,8 +93,8 @@ def _histogram(ax: Axes, draws: npt.NDArray[np.float64], observed: float) -> boo
         bins = _compressed_bins(draws, width, count)
     elif np.ptp(draws) < (high - low) / _BINS:  # bins of this width could not be seen
         bins = np.linspace(low, high, _BINS + 1).tolist()
-    ax.hist(draws, bins=bins, color=BLUE, alpha=0.75, label="if the model were right")
-    ax.axvline(observed, color=VERMILION, linewidth=2.5, label="observed")
+    ax.hist(draws, bins=bins, color=VERMILION, alpha=0.75, label="if the model were right")
+    ax.axvline(observed, color=BLUE, linewidth=2.5, label="observed")
     ax.set_yticks([])
     ax.spines[["top", "left", "right"]].set_visible(False)
     return compressed

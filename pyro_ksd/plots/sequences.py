@@ -106,7 +106,7 @@ def plot_sequences(
     ax.spines[:].set_visible(False)
     view_title(ax, check, name)
     cells = _draw_cells(ax, attribution, list(map(len, symbols)), strength=1.0 if found else _PALE)
-    note = "red: against the model" if found else "pale: nothing was found"
+    note = "purple: against the model" if found else "pale: nothing was found"
     bar = ax.figure.colorbar(cells, ax=ax)
     bar.set_label(f"part of the statistic\n({note})", fontsize="small")
     values = np.asarray(cells.get_array())

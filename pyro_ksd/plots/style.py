@@ -21,17 +21,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE = "#0072B2"
-VERMILION = "#D55E00"
-"""Two colors of the Okabe-Ito palette, safe for color-blind readers."""
+"""For the data."""
 
-DIVERGING = "RdBu_r"
-"""Blue below 0, white at 0, red above; safe for color-blind readers."""
+VERMILION = "#D55E00"
+"""For the model; with the blue of the data from the Okabe-Ito palette, safe for color-blind readers."""
+
+PURPLE = "#8E5BA6"
+"""For evidence against the model."""
+
+DIVERGING = "PRGn_r"
+"""Green below 0, white at 0, purple above, which is against the model; safe for color-blind readers."""
 
 MIN_ROWS = 3
 """Room for so many rows keeps a single one from being drawn too high."""
 
 GRAY = "0.4"
-"""For words of second rank."""
+"""For words of second rank, and for what is no evidence."""
 
 
 def axes_for(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyro_ksd.plots.style import BLUE, GRAY, VERMILION, axes_for, foreground, legend_above, points, write_beside
+from pyro_ksd.plots.style import GRAY, PURPLE, axes_for, foreground, legend_above, points, write_beside
 from pyro_ksd.results.containers import dataset, has_group
 from pyro_ksd.results.p_values import p_text
 from pyro_ksd.results.view_choice import p_value_of_views, view_names
@@ -62,8 +62,8 @@ def plot_views(
     ax.axvline(smallest, color="0.7", linestyle=":", linewidth=1.2, label=f"smallest possible p = {smallest:.2g}")
     least = min(smallest, p_values[p_values > 0].min()) / 1.5
     shown = np.maximum(p_values, least)  # a p-value of 0 stands at the left end
-    ax.plot(shown[rejects], rows[rejects], "D", color=VERMILION, markersize=7, label=f"p ≤ {level:g} by itself")
-    ax.plot(p_values[~rejects], rows[~rejects], "o", color=BLUE, markersize=7, label=f"p > {level:g}")
+    ax.plot(shown[rejects], rows[rejects], "D", color=PURPLE, markersize=7, label=f"p ≤ {level:g} by itself")
+    ax.plot(p_values[~rejects], rows[~rejects], "o", color=GRAY, markersize=7, label=f"p > {level:g}")
     ax.axhline(len(names) - 0.5, color=foreground(), linewidth=0.8)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:g}")

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from pictures import BLUE, GRAY, VERMILION, labels
+from pictures import GRAY, PURPLE, labels
 from synthetic import made_up_check
 from synthetic_comparison import LONG, THREE, made_up_comparison
 
@@ -36,7 +36,7 @@ def test_statistics_have_their_errors_and_the_best_model_a_line() -> None:
     assert markers.get_xdata().tolist() == [0.25, 1.0, 3.0]
     assert markers.get_ydata().tolist() == [0, 1, 2]
     assert bars == [[-0.25, 0.75], [0.5, 1.5], [2.5, 3.5]]
-    assert to_hex(markers.get_color()) == BLUE
+    assert to_hex(markers.get_color()) == "#000000"  # the color of words
     (line,) = [line for line in ax.lines if line.get_linestyle() == "--"]
     assert set(line.get_xdata()) == {0.25}
     assert [text.get_text() for text in ax.texts] == ["best", "p = 0.401", "p = 1e-07"]
@@ -47,7 +47,7 @@ def test_intervals_of_differences_agree_with_the_table() -> None:
     ax = plot_compare(made_up_comparison(THREE))
     half = 0.5 * 2.39398  # the normal quantile at 1 - 0.05 / (2 * 3 pairs)
     for label, x, color, inside in (
-        ("difference: worse", 3.0, VERMILION, VERMILION),
+        ("difference: worse", 3.0, PURPLE, PURPLE),
         ("difference: may be as good", 1.0, GRAY, "#ffffff"),
     ):
         markers, [(low, high)] = parts(ax, label)

@@ -7,6 +7,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.colors import to_hex
+from pictures import GRAY, PURPLE
 from synthetic import VIEWS, made_up_check
 
 from pyro_ksd.plots import plot_discrepancy
@@ -33,6 +35,9 @@ def test_every_draw_stands_on_its_side_of_the_diagonal() -> None:
         assert len(fits) + len(against) == 60
         assert (fits[:, 1] >= fits[:, 0]).all()
         assert (against[:, 1] < against[:, 0]).all()
+        assert [to_hex(drawn.get_facecolor()[0]) for drawn in ax.collections if len(drawn.get_offsets())] == [
+            color for color, drawn in ((GRAY, fits), (PURPLE, against)) if len(drawn)
+        ]
         assert ax.lines[0].get_slope() == 1
         assert ax.get_xlim() == ax.get_ylim()
         p = float(check["ksd"]["p_value"].sel(view=name))

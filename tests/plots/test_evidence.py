@@ -7,7 +7,8 @@ import math
 
 import matplotlib.pyplot as plt
 import pytest
-from pictures import assert_nothing_overlaps
+from matplotlib.colors import to_hex
+from pictures import PURPLE, assert_nothing_overlaps
 from synthetic import made_up_monitor
 
 from pyro_ksd.plots import plot_evidence
@@ -20,6 +21,7 @@ def test_every_view_has_a_line_and_all_together_another() -> None:
     assert lines["content-2"].get_xdata().tolist() == [0, 100, 250]
     assert lines["content-2"].get_ydata().tolist() == pytest.approx([0, 0.5 / math.log(10), 9 / math.log(10)])
     assert lines["all together"].get_ydata().tolist() == pytest.approx([0, 0.2 / math.log(10), 7.9 / math.log(10)])
+    assert to_hex(lines["all together"].get_color()) == PURPLE
     assert_nothing_overlaps(ax.figure)
 
 

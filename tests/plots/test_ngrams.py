@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from pictures import BLUE, VERMILION, assert_nothing_overlaps, labels, words
+from pictures import GRAY, PURPLE, assert_nothing_overlaps, labels, words
 from synthetic import KINDS, LENGTH_FEATURES, MEANINGS, PHONEMES, changed, made_up_check, only
 
 from pyro_ksd.plots import plot_ngrams
@@ -25,8 +25,8 @@ def test_ngrams_are_those_with_the_smallest_p_values() -> None:
     assert [bar.get_width() for bar in ax.patches] == features["z"].tolist()
     assert words(ax) == [f"p = {p:.3f}" for p in features["p_value"]]
     assert {p <= 0.05 for p in features["p_value"]} == {True, False}
-    for bar, z, p in zip(ax.patches, features["z"], features["p_value"], strict=True):
-        color = BLUE if z > 0 else VERMILION
+    for bar, p in zip(ax.patches, features["p_value"], strict=True):
+        color = PURPLE if p <= 0.05 else GRAY
         assert to_hex(bar.get_edgecolor()) == color
         assert to_hex(bar.get_facecolor()) == (color if p <= 0.05 else "#ffffff")
         assert bool(bar.get_hatch()) == (p > 0.05)

@@ -7,7 +7,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
-from pictures import assert_nothing_overlaps, line
+from matplotlib.colors import to_hex
+from pictures import BLUE, VERMILION, assert_nothing_overlaps, line
 from synthetic import VIEWS, changed, made_up_check, only
 
 from pyro_ksd.plots import plot_null
@@ -24,6 +25,8 @@ def test_null_draws_every_draw_and_the_observed_value() -> None:
         assert set(line(ax, "observed").get_xdata()) == {float(ksd["statistic"])}
         assert ax.get_ylabel() == f"{name}\np = {float(ksd['p_value']):.3f}"
         assert ax.get_xscale() == "linear"
+        assert {to_hex(bar.get_facecolor()) for bar in ax.patches} == {VERMILION}
+        assert to_hex(line(ax, "observed").get_color()) == BLUE
     assert axes[-1].get_xlabel() == "KSD² estimate"
 
 

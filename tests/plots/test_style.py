@@ -7,12 +7,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from pictures import BLUE as BLUE_DRAWN
+from pictures import PURPLE as PURPLE_DRAWN
 from pictures import VERMILION as VERMILION_DRAWN
 from pictures import words
 from synthetic import made_up_check
 
 from pyro_ksd.plots.style import (
     BLUE,
+    PURPLE,
     VERMILION,
     axes_for,
     font_scale,
@@ -25,7 +27,7 @@ from pyro_ksd.plots.style import (
 
 
 def test_colors_are_those_of_the_palette() -> None:
-    assert (BLUE.lower(), VERMILION.lower()) == (BLUE_DRAWN, VERMILION_DRAWN)
+    assert [color.lower() for color in (BLUE, VERMILION, PURPLE)] == [BLUE_DRAWN, VERMILION_DRAWN, PURPLE_DRAWN]
 
 
 def test_new_axes_stand_below_or_beside_each_other() -> None:

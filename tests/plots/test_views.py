@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from matplotlib.colors import to_hex
-from pictures import BLUE, VERMILION, labels, line, words
+from pictures import GRAY, PURPLE, labels, line, words
 from synthetic import MEANINGS, TEN_VIEWS, VIEWS, made_up_check
 
 from pyro_ksd.plots import plot_views
@@ -18,7 +18,7 @@ def test_views_shows_every_p_value_with_its_level_and_resolution() -> None:
     assert dict(zip(rejects.get_ydata(), rejects.get_xdata(), strict=True)) == {1: 0.002, 4: 0.008, 5: 0.004}
     assert dict(zip(others.get_ydata(), others.get_xdata(), strict=True)) == {0: 0.43, 2: 0.08, 3: 1.0}
     assert rejects.get_marker() != others.get_marker()
-    assert (to_hex(rejects.get_color()), to_hex(others.get_color())) == (VERMILION, BLUE)
+    assert (to_hex(rejects.get_color()), to_hex(others.get_color())) == (PURPLE, GRAY)
     assert set(line(ax, "level 0.05").get_xdata()) == {0.05}
     assert set(line(ax, "smallest possible p = 0.005").get_xdata()) == {1 / 201}
     assert ax.get_xscale() == "log"
