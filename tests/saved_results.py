@@ -11,7 +11,7 @@ import lzma
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -45,12 +45,16 @@ def results() -> dict[Result, xr.DataTree]:
             found: Sequences = pyro.sample("x", chain, obs=x)
             return found
 
+    def fit(model: Any, data: Sequences) -> dict[str, torch.Tensor]:
+        return {"stop": torch.linspace(0.2, 0.6, 21)}
+
     walk = random_walk(3, mean_length=4.0)
     resting = random_walk(3, hold=0.5, mean_length=4.0)
     drawn = resting.draw(12, torch.Generator().manual_seed(0)).over("abß")
     with_empty = Sequences.of([*drawn.to_lists(), []], "abß")  # the empty sequence is impossible under the walks
     views = [view for view in default_views() if view.name in ("content-2", "start")]
     few = {"num_bootstrap": 19, "progress": False}
+    viewed: dict[str, Any] = {"views": views, "progress": False}
     draws = {"stop": torch.tensor([[0.3, 0.4], [0.5, 0.6]])}
     monitor = ksd_monitor(walk, "abß", run_length=1000)
     monitor.update(drawn)
@@ -62,6 +66,8 @@ def results() -> dict[Result, xr.DataTree]:
             "posterior predictive": ksd_check(
                 program, drawn, posterior=draws, views=views, replicates=True, progress=False
             ),
+            "split predictive": ksd_check(program, drawn, posterior=fit(program, drawn), held_out=True, **viewed),
+            "divided predictive": ksd_check(program, drawn, fit=fit, folds=3, **viewed),
             "mmd": mmd_check(walk, drawn, **few),
             "likelihood ratio": likelihood_ratio_check(walk, drawn, **few),
             "comparison": ksd_compare({"moves": walk, "rests": resting}, with_empty, views=views, progress=False),

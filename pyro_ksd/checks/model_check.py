@@ -16,6 +16,7 @@ from pyro_ksd.checks.check_setup import set_up_check
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends
 from pyro_ksd.checks.fit_options import check_options
+from pyro_ksd.checks.held_out_check import FoldPosteriors, check_put_aside
 from pyro_ksd.checks.posterior_argument import draws_of, posterior_group
 from pyro_ksd.checks.replication import replicated_data
 from pyro_ksd.checks.views_argument import (
@@ -25,6 +26,7 @@ from pyro_ksd.checks.views_argument import (
     warn_of_constant_features,
 )
 from pyro_ksd.common.checkpoints import Checkpoint
+from pyro_ksd.common.draw_counts import draws_in_all
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
 from pyro_ksd.common.progress import one_bar
 from pyro_ksd.common.random_numbers import Seed
@@ -38,12 +40,14 @@ from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.fitting.refits import refitted
+from pyro_ksd.models.fitting.user_fits import Fit
 from pyro_ksd.models.impossible_sequences import ImpossibleSequences
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.models.wrappers.verified_tables import SHARE
 from pyro_ksd.results.groups import p_value_datatree, predictive_datatree, to_datatree
+from pyro_ksd.results.held_out_groups import held_out_datatree
 from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.partitions import PartitionedSequences
@@ -64,6 +68,9 @@ def ksd_check(
     marginal: Marginal | None = None,
     sampler: Sampler | None = None,
     posterior: Any = None,
+    held_out: bool = False,
+    fit: Fit | None = None,
+    folds: int | None = None,
     refit: Callable[[Any, Sequences], Any] | None = None,
     bootstrap: Bootstrap = "auto",
     num_bootstrap: int = 500,
@@ -113,6 +120,12 @@ def ksd_check(
         run, draws by name, a guide, a ``Predictive``, or an ArviZ container with a group ``posterior``. If
         there are more than ``num_bootstrap`` draws, the check uses ``num_bootstrap`` evenly spaced ones. The p-values
         are posterior predictive p-values.
+    :param held_out: whether ``posterior`` was found from other data, so that it has not seen these. The p-values are
+        then split predictive p-values, which are calibrated. The check uses four draws more than ``num_bootstrap``.
+    :param fit: a function ``fit(program, sequences)`` that finds a posterior, in any form that ``posterior`` takes. A
+        fold of the data is checked with the posterior of the others. The p-values are divided predictive
+        p-values, which are calibrated. See :class:`~pyro_ksd.models.FitNUTS` and :class:`~pyro_ksd.models.FitSVI`.
+    :param folds: the number of folds, and so of fits, 3 or more; 5 by default.
     :param refit: for a model whose parameters were estimated from the same data: ``refit(model, sequences)`` fits it
         and returns a model, or values of its parameters by name. It is applied to the data and to each null draw. See
         :class:`~pyro_ksd.models.RefitMarkov` and :class:`~pyro_ksd.models.RefitSVI`.
@@ -166,6 +179,9 @@ def ksd_check(
         check_share("tolerance", tolerance)
     if refit is not None:
         check_function("refit", refit, "model", "sequences")
+    _check_inference(posterior, held_out, fit, folds)
+    if replicates and (held_out is True or fit is not None):
+        raise ValueError("replicates: expected no held_out= or fit= beside it, which keep no replicated data")
     if not localize:
         _check_localized(
             tolerance=tolerance,
@@ -173,6 +189,7 @@ def ksd_check(
             gram=gram or None,
             replicates=replicates or None,
             posterior=posterior,
+            fit=fit,
         )
     kept = None if checkpoint is None else Checkpoint(checkpoint)
     known = adapted(model)
@@ -180,6 +197,7 @@ def ksd_check(
         parametric = bootstrap if bootstrap == "parametric" else None
         check_for_parts(
             posterior=posterior,
+            fit=fit,
             refit=refit,
             bootstrap=parametric,
             replicates=replicates or None,
@@ -211,8 +229,9 @@ def ksd_check(
     sequences = as_sequences(data, known)
     ends = chosen_ends(end, neighborhood, sequences)
     named = [sequences.symbols[code] for code in ends] or None
-    if posterior is not None:
+    if posterior is not None or fit is not None:
         _check_alone(
+            "posterior" if fit is None else "fit",
             parameters=parameters,
             sampler=sampler,
             refit=refit,
@@ -221,14 +240,29 @@ def ksd_check(
             bootstrap=bootstrap,
             tolerance=tolerance,
         )
-        options: dict[str, Any] = {"num_draws": num_bootstrap, "order": order, "ends": ends, "marginal": marginal}
-        draws = PosteriorModels(model, sequences, draws_of(posterior), **options)
+        options: dict[str, Any] = {"ends": ends, "marginal": marginal}
+        options["order"] = stated if held_out or fit is not None else order
+        if fit is not None:
+            of_folds = FoldPosteriors(
+                model,
+                sequences,
+                fit,
+                5 if folds is None else folds,
+                num_replicates=num_bootstrap,
+                options=options,
+                checkpoint=kept,
+                seed=seed,
+            )
+            draws = of_folds[0]
+        else:
+            num_draws = draws_in_all(num_bootstrap) if held_out else num_bootstrap
+            draws = PosteriorModels(model, sequences, draws_of(posterior), num_draws=num_draws, **options)
         ready: SequenceModel = draws[0]
     elif refit is not None:
         if parameters is not None:
             raise ValueError("refit: expected no parameters= beside it, which it finds itself; leave them out")
-        fit = _refitted(refit, model, order=stated, end=named, marginal=marginal, sampler=sampler)
-        ready = fit(sequences)
+        refit_to = _refitted(refit, model, order=stated, end=named, marginal=marginal, sampler=sampler)
+        ready = refit_to(sequences)
     else:
         ready = as_model(
             model, sequences, parameters=parameters, order=stated, end=named, marginal=marginal, sampler=sampler
@@ -250,6 +284,15 @@ def ksd_check(
     settings: dict[str, str | int | float] = {"seed": seed, "level": level, "edits": kinds_of_edits(setup.views)}
     if ready.ratio_error is not None:
         settings["ratio_error"] = ready.ratio_error
+    if fit is not None or held_out:
+        started = perf_counter()
+        if fit is not None:
+            split = of_folds.check(impossible.others.nonzero()[:, 0], setup.views, progress=progress)
+        else:
+            split = check_put_aside(draws, possible, setup.views, checkpoint=kept, seed=seed, progress=progress)
+        warn_of_constant_features(split.views, torch.cat([split.statistic[None], split.null.statistic]))
+        settings["seconds_posterior"] = perf_counter() - started
+        return held_out_datatree(split, sequences, sites, settings=settings)
     if posterior is not None:
         with one_bar(show=progress):
             found = posterior_predictive(
@@ -265,7 +308,7 @@ def ksd_check(
             possible,
             setup.views,
             bootstrap=bootstrap,
-            refit=None if refit is None else fit,
+            refit=None if refit is None else refit_to,
             log_joint=impossible.log_joint[impossible.others],
             num_bootstrap=num_bootstrap,
             verified_tables=order == "auto",
@@ -322,11 +365,26 @@ def _check_localized(**others: Any) -> None:
         raise ValueError(f"localize: expected True beside {passed}, found False; leave out localize= or {passed}")
 
 
-def _check_alone(**others: Any) -> None:
-    """Checks that nothing is passed beside ``posterior=`` that has no meaning there."""
-    passed = ", ".join(f"{name}=" for name, value in others.items() if value not in (None, "auto"))
+def _check_inference(posterior: Any, held_out: object, fit: Any, folds: Any) -> None:
+    """Checks that it is clear which posterior is meant, before anything is computed."""
+    check_flag("held_out", held_out)
+    if held_out and posterior is None:
+        raise ValueError("held_out: expected posterior= beside it, the draws from the other data, found none")
+    if posterior is not None and fit is not None:
+        raise ValueError("fit: expected no posterior= beside it, as it finds one for each fold; leave out one of them")
+    if fit is not None:
+        check_function("fit", fit, "program", "sequences")
+    if folds is not None:
+        if fit is None:
+            raise ValueError("folds: expected fit= beside it, which finds the posterior of each fold, found none")
+        check_number("folds", folds, least=3)
+
+
+def _check_alone(name: str, **others: Any) -> None:
+    """Checks that nothing is passed beside ``posterior=`` or ``fit=`` that has no meaning there."""
+    passed = ", ".join(f"{other}=" for other, value in others.items() if value not in (None, "auto"))
     if passed:
-        raise ValueError(f"posterior: expected it alone, found {passed} beside it; leave out {passed}")
+        raise ValueError(f"{name}: expected it alone, found {passed} beside it; leave out {passed}")
 
 
 def _refitted(

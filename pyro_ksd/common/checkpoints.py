@@ -48,18 +48,19 @@ class Checkpoint:
         if self.path.is_dir():
             raise ValueError(f"checkpoint: expected the name of a file, found the folder {str(self.path)!r}")
 
-    def begin(self, work: Mapping[str, str]) -> None:
+    def begin(self, work: Mapping[str, str], stage: str = "work") -> None:
         """States what the work is, or checks that the file belongs to the same work.
 
         :param work: everything that the results depend on, in words or as a :func:`digest`, by name.
+        :param stage: of the work, if some of this is known only after earlier stages.
         :raises ValueError: if the file has parts of other work.
         """
         with self._connected() as database:
             database.execute("CREATE TABLE IF NOT EXISTS work (name TEXT PRIMARY KEY, value TEXT)")
             database.execute("CREATE TABLE IF NOT EXISTS parts (name TEXT PRIMARY KEY, value BLOB)")
-            found = database.execute("SELECT value FROM work WHERE name = 'work'").fetchone()
+            found = database.execute("SELECT value FROM work WHERE name = ?", (stage,)).fetchone()
             if found is None:
-                database.execute("INSERT INTO work VALUES ('work', ?)", (json.dumps(dict(work)),))
+                database.execute("INSERT INTO work VALUES (?, ?)", (stage, json.dumps(dict(work))))
                 return
         other = json.loads(found[0])
         changed = [name for name in {**work, **other} if work.get(name) != other.get(name)]

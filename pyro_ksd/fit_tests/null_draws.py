@@ -249,12 +249,7 @@ def parametric_bootstrap(
     drawn = _NewDraws(model, size, covariates, generator)
 
     def block(together: int) -> dict[str, Tensor]:
-        replicates = drawn(together)
-        parts = [
-            null_statistics(model.for_rows(rows.start), replicates[rows], size, views, max_bytes, tables)
-            for rows in _parts(replicates, size, views)
-        ]
-        return NullDraws.cat(parts).parts
+        return null_statistics_in_parts(model, drawn(together), size, views, max_bytes, tables).parts
 
     with progress_bar(total=num_draws, desc="parametric bootstrap", unit="draw", show=progress) as bar:
         for begin in range(0, num_draws, sets_at_once(size)):
@@ -445,6 +440,22 @@ def null_statistics(
         torch.stack([statistic[view] for view in views], 1),
         torch.stack([unnamed if own is None else own for own in extremes], 1),
     )
+
+
+def null_statistics_in_parts(
+    model: SequenceModel,
+    replicates: Sequences,
+    size: int,
+    views: Sequence[View],
+    max_bytes: int,
+    tables: VerifiedTables | None = None,
+) -> NullDraws:
+    """The same as :func:`null_statistics`, for data sets that may be too many to be looked at together."""
+    parts = [
+        null_statistics(model.for_rows(rows.start), replicates[rows], size, views, max_bytes, tables)
+        for rows in _parts(replicates, size, views)
+    ]
+    return NullDraws.cat(parts)
 
 
 def _of_groups(view: View, matrix: SteinMatrix, size: int) -> tuple[Tensor, Tensor | None]:

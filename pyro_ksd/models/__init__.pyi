@@ -11,6 +11,8 @@ from .distributions.markov import MarkovSequence as MarkovSequence
 from .fitting.counting import fit_markov as fit_markov
 from .fitting.hidden_markov_fit import RefitHiddenMarkov as RefitHiddenMarkov
 from .fitting.hidden_markov_fit import fit_hidden_markov as fit_hidden_markov
+from .fitting.posterior_fits import FitNUTS as FitNUTS
+from .fitting.posterior_fits import FitSVI as FitSVI
 from .fitting.refits import RefitMarkov as RefitMarkov
 from .fitting.refits import RefitSVI as RefitSVI
 from .networks.autoregressive import AutoregressiveModel as AutoregressiveModel

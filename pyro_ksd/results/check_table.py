@@ -19,6 +19,8 @@ _KINDS = {
     "wild": "p-values from {} {} of the wild bootstrap",
     "refit": "p-values from {} {} of the parametric bootstrap, refitted to each",
     "posterior predictive": "posterior predictive p-values from {} {}, not calibrated: only small ones are evidence",
+    "split predictive": "split predictive p-values of held-out data from {} {}",
+    "divided predictive": "divided predictive p-values of folds held out in turn, from {} {}",
 }
 _FEW_SEQUENCES = 30  # of which the wild bootstrap, right in the limit of many, knows little
 _MOST_CODES = 12  # that a sentence can list

@@ -18,7 +18,8 @@ from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.results.schema import GROUPS, SCHEMA_VERSION, Attribute, Variable, is_required
 
 _SOURCES = {
-    "ksd_ppc": "ksd_check(..., posterior=...)",
+    "ksd_ppc": "ksd_check(..., posterior=...), without held_out=True,",
+    "ksd_fold": "ksd_check(..., fit=...)",
     "ksd_compare": "ksd_compare",
     "posterior": "from_pyro, or an inference,",
 }

@@ -128,7 +128,7 @@ def to_datatree(
     """
     check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
     _check_places(result.views, localizations)
-    _check_data(sequences, impossible_sites, result.num_sequences)
+    check_data(sequences, impossible_sites, result.num_sequences)
     check_instance("extent", extent, Extent, "what extent(...) gave")
     check_mapping("settings", settings, "what the test was run with, by name")
     check_flag("gram", gram)
@@ -177,20 +177,20 @@ def _check_groups(
 ) -> dict[str, xr.Dataset]:
     """The groups of a check; sequences in localizations are rows of the data."""
     groups = common_groups(
-        _meanings(result.views),
+        meanings_of(result.views),
         result.statistic,
         result.null.statistic,
         result.p_value,
         result.p_value_overall,
         data.sequences,
         kind=result.kind,
-        settings={**settings, **_seconds(result.seconds)},
+        settings={**settings, **seconds_attributes(result.seconds)},
     )
     if data.is_partial:  # and no numbers for ArviZ, as these sequences are not typical
         groups["ksd_data"] = sequences_group(data.sequences).assign_coords(sequence=as_numpy(data.rows))
         groups["ksd_data"].attrs["num_sequences"] = data.num_sequences
         del groups["observed_data"]
-    _add_places(groups, result.views, localizations, data, result.null.extreme)
+    add_places(groups, result.views, localizations, data, result.null.extreme)
     _add_extent(groups, result.views, extent, [str(symbol) for symbol in data.sequences.symbols])
     num_drawn = 0 if extent.drawn is None else len(extent.drawn)
     _add_lengths(groups, result.views, data.lengths, num_drawn)
@@ -232,17 +232,17 @@ def p_value_datatree(
     ['ksd', 'ksd_null', 'ksd_data', 'observed_data']
     """
     check_instance("result", result, GoodnessOfFit, "what goodness_of_fit gave")
-    _check_data(sequences, impossible_sites, result.num_sequences)
+    check_data(sequences, impossible_sites, result.num_sequences)
     check_mapping("settings", settings, "what the test was run with, by name")
     groups = common_groups(
-        _meanings(result.views),
+        meanings_of(result.views),
         result.statistic,
         result.null.statistic,
         result.p_value,
         result.p_value_overall,
         sequences,
         kind=result.kind,
-        settings={**settings, **_seconds(result.seconds), "localized": 0},
+        settings={**settings, **seconds_attributes(result.seconds), "localized": 0},
     )
     groups["ksd"]["weight"] = ("view", np.array([view.weight for view in result.views]))
     _add_impossible(groups, KeptData.whole(sequences, impossible_sites))
@@ -285,22 +285,22 @@ def predictive_datatree(
     """
     check_instance("result", result, PosteriorPredictive, "what posterior_predictive gave")
     contribution = result.places[0].contribution
-    _check_data(sequences, impossible_sites, 0 if contribution is None else len(contribution))
+    check_data(sequences, impossible_sites, 0 if contribution is None else len(contribution))
     check_mapping("settings", settings, "what the test was run with, by name")
     realized = result.realized
     replicated = result.replicated.statistic
     groups = common_groups(
-        _meanings(result.views),
+        meanings_of(result.views),
         realized.mean(0),
         replicated,
         result.p_value,
         result.p_value_overall,
         sequences,
         kind="posterior predictive",
-        settings={**settings, **_seconds(result.seconds)},
+        settings={**settings, **seconds_attributes(result.seconds)},
     )
     data = KeptData.whole(sequences, impossible_sites)
-    _add_places(
+    add_places(
         groups, result.views, in_rows(result.places, data.possible_rows.__getitem__), data, result.replicated.extreme
     )
     draws = {"realized": realized, "replicated": replicated, "difference": realized - replicated}
@@ -398,7 +398,7 @@ def _check_places(views: Sequence[View], localizations: Sequence[Localization]) 
         raise ValueError(f"localizations: expected one for each of the {len(views)} views, found {len(localizations)}")
 
 
-def _check_data(sequences: Sequences, impossible_sites: Mapping[int, str], possible: int) -> None:
+def check_data(sequences: Sequences, impossible_sites: Mapping[int, str], possible: int) -> None:
     """Checks that the data are the sequences of a test and those that its model calls impossible."""
     check_sequences("sequences", sequences)
     check_instance("impossible_sites", impossible_sites, Mapping, "sites by the rows of impossible sequences")
@@ -411,15 +411,15 @@ def _check_data(sequences: Sequences, impossible_sites: Mapping[int, str], possi
         )
 
 
-def _meanings(views: Sequence[View]) -> dict[str, str]:
+def meanings_of(views: Sequence[View]) -> dict[str, str]:
     return {view.name: view.kernel.meaning for view in views}
 
 
-def _seconds(seconds: Mapping[str, float]) -> dict[str, float]:
+def seconds_attributes(seconds: Mapping[str, float]) -> dict[str, float]:
     return {f"seconds_{stage}": spent for stage, spent in seconds.items()}
 
 
-def _add_places(
+def add_places(
     groups: dict[str, xr.Dataset],
     views: Sequence[View],
     localizations: Sequence[Localization],

@@ -19,13 +19,25 @@ from typing import Literal
 SCHEMA_VERSION = 2
 """Kept in the attribute ``schema_version`` at the root of a result."""
 
-Result = Literal["check", "p-values", "posterior predictive", "mmd", "likelihood ratio", "comparison", "monitor"]
+Result = Literal[
+    "check",
+    "p-values",
+    "posterior predictive",
+    "split predictive",
+    "divided predictive",
+    "mmd",
+    "likelihood ratio",
+    "comparison",
+    "monitor",
+]
 Type = Literal["float", "integer", "boolean", "string"]
 
 SOURCES: Mapping[Result, str] = {
     "check": "ksd_check(model, data)",
     "p-values": "ksd_check(model, data, localize=False)",
     "posterior predictive": "ksd_check(model, data, posterior=...)",
+    "split predictive": "ksd_check(model, data, posterior=..., held_out=True)",
+    "divided predictive": "ksd_check(model, data, fit=...)",
     "mmd": "mmd_check(model, data)",
     "likelihood ratio": "likelihood_ratio_check(model, data)",
     "comparison": "ksd_compare(models, data)",
@@ -33,7 +45,11 @@ SOURCES: Mapping[Result, str] = {
 }
 """What gives a kind of result."""
 
-_CHECKS: tuple[Result, ...] = ("check", "posterior predictive")
+_HELD_OUT: tuple[Result, ...] = ("split predictive", "divided predictive")
+POSTERIOR_KINDS: tuple[Result, ...] = ("posterior predictive", *_HELD_OUT)
+"""The results of checks after an inference, and the kinds of their p-values."""
+
+_CHECKS: tuple[Result, ...] = ("check", *POSTERIOR_KINDS)
 _TESTS: tuple[Result, ...] = (*_CHECKS, "p-values", "mmd", "likelihood ratio")
 
 
@@ -160,7 +176,7 @@ def _beside(words: str, *dims: str) -> dict[str, Variable]:
 _KIND = Attribute(
     "string",
     "where the null draws came from",
-    choices=("parametric", "wild", "refit", "posterior predictive"),
+    choices=("parametric", "wild", "refit", *POSTERIOR_KINDS),
 )
 _SAME_KIND = replace(_KIND, required_in=())
 _PER_VIEW = ("chain", "draw", "view")
@@ -452,6 +468,27 @@ GROUPS: Mapping[str, Group] = {
         _DRAWS | _VIEW,
         {"kind": _SAME_KIND},
         required_in=("posterior predictive",),
+    ),
+    "ksd_fold": Group(
+        "the folds of held-out sequences, one by one; a single one for sequences that were put aside",
+        {
+            "statistic": Variable(
+                ("fold", "view"),
+                "float",
+                "of the fold's sequences; weighted by their number, the mean is that of `ksd`",
+            ),
+            "p_value": Variable(("fold", "view"), "float", "the p-value of the view in the fold", least=0, most=1),
+            "p_value_overall": Variable(
+                ("fold",), "float", "the p-value of all views together in the fold", least=0, most=1
+            ),
+            "num_sequences": Variable(("fold",), "integer", "how many sequences were checked", least=2),
+            "fold_index": Variable(("sequence",), "integer", "the fold that the sequence belongs to", least=0),
+        },
+        _labels("fold", "integer", "folds")
+        | _VIEW
+        | _labels("sequence", "integer", "rows of the data, without impossible ones"),
+        {"kind": _SAME_KIND},
+        required_in=_HELD_OUT,
     ),
     "ksd_length": Group(
         "the distribution of the length, if the check looked at it",

@@ -17,6 +17,7 @@ from pyro_ksd.common.option_checks import found, is_count, is_real
 from pyro_ksd.results.containers import group_of, groups_of
 from pyro_ksd.results.schema import (
     GROUPS,
+    POSTERIOR_KINDS,
     SCHEMA_VERSION,
     SOURCES,
     Attribute,
@@ -82,9 +83,9 @@ def results_in(container: Any, name: str) -> list[Result]:
             _check_attributes(attributes, {"test": stated["test"]}, [], f"{name}, group 'ksd'")
             results.append("mmd" if attributes["test"] == "mmd" else "likelihood ratio")
         else:
-            of_posterior = attributes.get("kind") == "posterior predictive"
+            of_posterior = [kind for kind in POSTERIOR_KINDS if kind == attributes.get("kind")]
             only_p_values = attributes.get("localized") == 0
-            results.append("p-values" if only_p_values else "posterior predictive" if of_posterior else "check")
+            results += ["p-values"] if only_p_values else of_posterior or ["check"]
     if "ksd_compare" in groups:
         results.append("comparison")
     if "ksd_monitor" in groups:
@@ -212,12 +213,12 @@ def _check_tokens(group: xr.Dataset, where: str) -> None:
 def _check_agreement(container: Any, name: str) -> None:
     """Checks that groups that belong together have the same views and refer only to sequences of the data."""
     groups = groups_of(container, name)
-    views = [group for group in ("ksd", "ksd_null", "ksd_ppc") if group in groups]
+    views = [group for group in ("ksd", "ksd_null", "ksd_ppc", "ksd_fold") if group in groups]
     for group in views[1:]:
         own, first = (group_of(container, each)["view"].values.tolist() for each in (group, views[0]))
         if own != first:
             _fail(f"{name}, group {group!r}", f"the views of the group {views[0]!r}, {first}", f"{own}", _DAMAGED)
-    users = [part for part in ("ksd", "ksd_impossible", "ksd_compare_impossible") if part in groups]
+    users = [part for part in ("ksd", "ksd_fold", "ksd_impossible", "ksd_compare_impossible") if part in groups]
     rows = group_of(container, "ksd_data")["sequence"].values if users else np.empty(0)
     for part in users:
         if "sequence" not in (its := group_of(container, part)).variables:

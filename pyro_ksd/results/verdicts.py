@@ -11,10 +11,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from pyro_ksd.common.draw_counts import draws_in_all
 from pyro_ksd.results.containers import alphabet_of, dataset, has_group, num_sequences
 from pyro_ksd.results.evidence_words import monitor_verdict
 from pyro_ksd.results.findings import listed, unnamed, view_finding
 from pyro_ksd.results.p_values import draws_needed, p_text
+from pyro_ksd.results.schema import POSTERIOR_KINDS
 from pyro_ksd.results.view_choice import feature_kind, p_value_of_views, speaking_views, view_names, worst_first
 
 _ARRANGEMENT = ("skip", "position", "mirror", "repeats", "composition", "ends")
@@ -70,16 +72,23 @@ def verdict_parts(check: Any) -> VerdictParts:
     """The parts of the :func:`verdict`."""
     ksd = dataset(check, "ksd")
     p = p_value_of_views(ksd)
+    found = f"{_kind(ksd)}{p_text(p)}"
     has_impossible = has_group(check, "ksd_impossible")
     subject = f"{_impossible(check)}; the others" if has_impossible else "the model"
     if p > float(ksd.attrs["level"]):
-        start = f"{subject} may fit: the check found nothing wrong ({p_text(p)})"
+        start = f"{subject} may fit: the check found nothing wrong ({found})"
         return VerdictParts(start, [], [*_too_few_draws(ksd), *_close(ksd), *_within_factor(check)])
     fails = "do not fit either" if has_impossible else "does not fit"
     reasons = [view_finding(check, ksd.sel(view=name)) for name in reason_views(check)]
     share = _share(ksd)
     further = [*share, *_close(ksd, has_share=bool(share)), *_within_factor(check)]
-    return VerdictParts(f"{subject} {fails} ({p_text(p)})", reasons, further)
+    return VerdictParts(f"{subject} {fails} ({found})", reasons, further)
+
+
+def _kind(ksd: xr.Dataset) -> str:
+    """The kind of a p-value after an inference, which means something else than that of a given model."""
+    kind = str(ksd.attrs["kind"])
+    return f"{kind} " if kind in POSTERIOR_KINDS else ""
 
 
 def _share(ksd: xr.Dataset) -> list[str]:
@@ -164,21 +173,31 @@ def _percent(share: float) -> str:
 
 
 def _too_few_draws(ksd: xr.Dataset) -> list[str]:
-    """What to add where a fault that only one view sees could not have been found.
+    """What to add where the check had too few draws to find a fault.
 
-    The overall p-value is then up to ``1 / (s (B + 1))``, see :func:`draws_needed`. Data with a larger one are not the
-    most extreme ones in any view, so more draws would hardly lower it to the level.
+    No p-value is below ``1 / (B + 1)``. Where only one view sees a fault, the overall one is up to ``1 / (s (B + 1))``,
+    see :func:`draws_needed`. Data with a larger one are not the most extreme ones in any view, so more draws would
+    hardly lower it to the level. (A posterior predictive check takes the largest statistic of all views, which needs no
+    more draws than a single view.)
     """
     draws = int(ksd.attrs["num_bootstrap"])
     level = float(ksd.attrs["level"])
-    weights = (ksd["weight"].values if "weight" in ksd else np.ones(ksd.sizes["view"])).tolist()
+    kind = str(ksd.attrs["kind"])
+    weights = [1.0]
+    if kind != "posterior predictive":
+        weights = ksd["weight"].values.tolist() if "weight" in ksd else [1.0] * ksd.sizes["view"]
     needed = draws_needed(weights, level)
-    if draws >= needed or ksd.attrs["kind"] == "posterior predictive":
+    count = "1 draw" if draws == 1 else f"{draws} draws"
+    more = f"num_bootstrap={needed} or more"
+    if kind in POSTERIOR_KINDS:
+        in_all = needed if kind == "posterior predictive" else draws_in_all(needed)
+        more += f", from {in_all} or more posterior draws"
+    if draws < draws_needed([1.0], level):
+        return [f"but {count} cannot reach the level {level:g}, take {more}"]
+    p = p_value_of_views(ksd)
+    if draws >= needed or p > sum(weights) / min(weights) / (draws + 1) + 1e-9:
         return []
-    if float(ksd["p_value_overall"]) > sum(weights) / min(weights) / (draws + 1) + 1e-9:
-        return []
-    few = "1 draw is" if draws == 1 else f"{draws} draws are"
-    return [f"but {few} too few to tell, take num_bootstrap={needed} or more"]
+    return [f"but {count} {'is' if draws == 1 else 'are'} too few to tell, take {more}"]
 
 
 def _impossible(check: Any) -> str:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splitting data into a part to fit a model to and a part to check it on."""
+"""Splitting data into parts: some to fit a model to, and others to check it on."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from pyro_ksd.common.option_checks import found, is_real
-from pyro_ksd.common.random_numbers import Seed, as_seed
+from pyro_ksd.common.option_checks import check_number, found, is_real
+from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -36,3 +37,23 @@ def split(data: Any, fraction: float = 0.5, *, seed: Seed = 0) -> tuple[Sequence
         )
     order = torch.randperm(len(sequences), generator=generator)
     return sequences[order[:count]], sequences[order[count:]]
+
+
+def fold_rows(num_sequences: int, folds: int, *, seed: Seed = 0) -> list[Tensor]:
+    """The rows of each of several folds, drawn at random: the sizes of any two differ by at most one sequence.
+
+    :param folds: their number, 3 or more; each has two sequences or more.
+    :param seed: of the random choice.
+
+    >>> [len(rows) for rows in fold_rows(11, 4)]
+    [3, 3, 3, 2]
+    """
+    check_number("num_sequences", num_sequences, least=1)
+    folds = check_number("folds", folds, least=3)
+    if num_sequences < 2 * folds:
+        raise ValueError(
+            f"folds: expected at least 2 sequences in each, found {num_sequences} sequences for {folds} folds; take "
+            "fewer folds or more data"
+        )
+    order = torch.randperm(num_sequences, generator=seeded_generator(seed))
+    return [order[fold::folds].sort().values for fold in range(folds)]

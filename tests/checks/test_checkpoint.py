@@ -53,11 +53,31 @@ def posterior(checkpoint: Path | None) -> xr.DataTree:
     return ksd_check(program, DATA, posterior=draws, checkpoint=checkpoint, progress=False)
 
 
+def fit(model: Any, data: Sequences) -> dict[str, torch.Tensor]:
+    """Draws of the posterior of the stop."""
+    stops = torch.tensor([2.0 + len(data), 2.0 + float((data.lengths - 1).sum())])
+    return {"stop": dist.Beta(*stops).sample((2, 20))}
+
+
+FIT_OPTIONS: dict[str, Any] = {"fit": fit, "folds": 3, "views": ["content-1", "length"], "seed": 4, "progress": False}
+
+
+def held_out(checkpoint: Path | None) -> xr.DataTree:
+    draws = {"stop": torch.linspace(0.1, 0.3, 40)}
+    return ksd_check(program, DATA, posterior=draws, held_out=True, checkpoint=checkpoint, progress=False)
+
+
+def divided(checkpoint: Path | None) -> xr.DataTree:
+    return ksd_check(program, DATA, checkpoint=checkpoint, **FIT_OPTIONS)
+
+
 CALLS: dict[str, Callable[[Path | None], xr.DataTree]] = {
     "parametric": parametric,
     "wild": wild,
     "refitted": refitted,
     "posterior": posterior,
+    "held out": held_out,
+    "divided": divided,
 }
 
 
@@ -158,6 +178,56 @@ def test_the_file_of_another_check_is_refused(options: dict[str, Any], words: st
         ksd_check(walk(), DATA[:14], **own)
 
 
+def test_finished_fits_and_folds_are_not_repeated(tmp_path: Path) -> None:
+    fitted: list[int] = []
+
+    def counting(model: Any, data: Sequences) -> dict[str, torch.Tensor]:
+        if len(fitted) == 2:
+            raise KeyboardInterrupt
+        fitted.append(len(data))
+        return fit(model, data)
+
+    counting.__qualname__ = fit.__qualname__
+    options = {**FIT_OPTIONS, "fit": counting, "checkpoint": tmp_path / "kept"}
+    with pytest.raises(KeyboardInterrupt):
+        ksd_check(program, DATA, **options)
+    assert fitted == [10, 10]
+    fitted[:] = [0]
+    assert_same(ksd_check(program, DATA, **options), divided(None))
+    assert fitted == [0, 10]  # that of the last fold alone
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"seed": 5}, "differs in: seed;"),
+        ({"folds": 4}, "differs in: folds;"),
+        ({"num_bootstrap": 7}, "differs in: num_bootstrap;"),
+        ({"fit": RefitMarkov()}, "differs in: fit;"),
+        ({"views": "length"}, "differs in: views, model or views;"),
+        ({"balancing": "mpf"}, "differs in: model or views;"),
+    ],
+)
+def test_the_file_of_other_folds_is_refused(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    own = {**FIT_OPTIONS, "checkpoint": tmp_path / "kept", "num_bootstrap": 10}
+    ksd_check(program, DATA, **own)
+    with pytest.raises(ValueError, match=words):
+        ksd_check(program, DATA, **own | options)
+    with pytest.raises(ValueError, match="differs in: data;"):
+        ksd_check(program, DATA[:14], **own)
+    with pytest.raises(ValueError, match="differs in: model or views"):
+        ksd_check(even_program, DATA, **own)
+
+
+def even_program(x: Any = None, num_sequences: int | None = None) -> Any:
+    """Another program with the same site."""
+    stop = pyro.sample("stop", dist.Beta(2.0, 2.0))
+    initial = torch.tensor([0.6, 0.1, 0.1, 0.1, 0.1])
+    chain = MarkovSequence.from_transitions(initial, initial.expand(5, 5), stop)
+    with pyro.plate("sequences", num_sequences if x is None else len(x)):
+        return pyro.sample("x", chain, obs=x)
+
+
 class FavorsLong(Unsampled):
     """A walk that gives long sequences another weight."""
 
@@ -207,11 +277,14 @@ def assert_survives(name: str, runs: int, folder: Path) -> None:
         assert_same(CALLS[name](kept), expected)
 
 
-def test_a_check_that_is_killed_goes_on(tmp_path: Path) -> None:
-    assert_survives("parametric", 2, tmp_path)
+@pytest.mark.parametrize("name", ["parametric", "divided"])
+def test_a_check_that_is_killed_goes_on(name: str, tmp_path: Path) -> None:
+    assert_survives(name, 2, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "runs"), [("parametric", 50), ("wild", 10), ("refitted", 10), ("posterior", 10)])
+@pytest.mark.parametrize(
+    ("name", "runs"), [("parametric", 50), ("wild", 10), ("refitted", 10), ("posterior", 10), ("divided", 10)]
+)
 def test_checks_that_are_killed_at_random_moments_go_on(name: str, runs: int, tmp_path: Path) -> None:
     assert_survives(name, runs, tmp_path)

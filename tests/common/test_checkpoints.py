@@ -108,3 +108,15 @@ def test_a_process_that_is_killed_while_it_writes_leaves_whole_parts(tmp_path: P
         assert found["value"].equal(value + index)
         index += 1
     assert index > 3
+
+
+def test_stages_of_the_work_are_told_apart(tmp_path: Path) -> None:
+    kept = Checkpoint(tmp_path / "file")
+    kept.begin({"seed": "0"})
+    kept.begin({"model": "walk"}, "fold 1")
+    kept.begin({"model": "chain"}, "fold 2")
+    again = Checkpoint(tmp_path / "file")
+    again.begin({"seed": "0"})
+    again.begin({"model": "walk"}, "fold 1")
+    with pytest.raises(ValueError, match="differs in: model;"):
+        again.begin({"model": "walk"}, "fold 2")

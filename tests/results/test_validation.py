@@ -138,8 +138,8 @@ CASES: dict[str, tuple[Damage, str]] = {
     ),
     "another kind": (
         with_attribute("ksd", "kind", "bootstrap"),
-        "group 'ksd': expected one of ['parametric', 'wild', 'refit', 'posterior predictive'] in the attribute 'kind', "
-        "found 'bootstrap'",
+        "group 'ksd': expected one of ['parametric', 'wild', 'refit', 'posterior predictive', 'split predictive', "
+        "'divided predictive'] in the attribute 'kind', found 'bootstrap'",
     ),
     "another test": (
         with_attribute("ksd", "test", "energy"),
@@ -161,6 +161,10 @@ CASES: dict[str, tuple[Damage, str]] = {
     "a posterior predictive check without its draws": (
         with_attribute("ksd", "kind", "posterior predictive"),
         "expected the group 'ksd_ppc' of ksd_check(model, data, posterior=...), found only",
+    ),
+    "a divided check without its folds": (
+        with_attribute("ksd", "kind", "divided predictive"),
+        "expected the group 'ksd_fold' of ksd_check(model, data, fit=...), found only",
     ),
     "symbols that the alphabet lacks": (
         with_values("ksd_data", "token", put((0, 0), 9)),

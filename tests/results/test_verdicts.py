@@ -361,13 +361,13 @@ def test_impossible_sequences_come_first() -> None:
         (TEN_VIEWS, 399, "wild", 21 / 400, None),
         (["start", "length"], 38, "wild", 2 / 39, 39),
         (["start", "length"], 39, "wild", 3 / 40, None),
-        (["mirror"], 18, "wild", 1 / 19, 19),
-        (["mirror"], 1, "wild", 1 / 2, 19),
         # More draws would change nothing: the data are not the most extreme ones in any view.
         (TEN_VIEWS, 100, "wild", 20 / 101, 399),
         (TEN_VIEWS, 100, "wild", 21 / 101, None),
         (TEN_VIEWS, 100, "wild", 0.98, None),
-        (["mirror"], 18, "wild", 2 / 19, None),
+        (["mirror"], 19, "wild", 2 / 20, None),
+        # A posterior predictive check of several views needs no more draws than that of one.
+        (TEN_VIEWS, 19, "posterior predictive", 2 / 20, None),
     ],
 )
 def test_verdict_says_if_there_were_too_few_draws_to_tell(
@@ -375,9 +375,42 @@ def test_verdict_says_if_there_were_too_few_draws_to_tell(
 ) -> None:
     check = made_up_check(p_value_overall=p_value, views=views)
     check["ksd"].attrs |= {"num_bootstrap": draws, "kind": kind, "level": 0.05}
-    count = "1 draw is" if draws == 1 else f"{draws} draws are"
-    words = f"; but {count} too few to tell, take num_bootstrap={needed} or more" if needed else ""
-    assert verdict(check) == f"the model may fit: the check found nothing wrong (p = {p_value:.3f}){words}"
+    words = f"; but {draws} draws are too few to tell, take num_bootstrap={needed} or more" if needed else ""
+    named = f"{kind} " if kind == "posterior predictive" else ""
+    assert verdict(check) == f"the model may fit: the check found nothing wrong ({named}p = {p_value:.3f}){words}"
+
+
+@pytest.mark.parametrize("p_value", [None, 0.5])  # the smallest one that there is, or a larger one
+@pytest.mark.parametrize(
+    ("views", "draws", "level", "kind", "more"),
+    [
+        (["mirror"], 18, 0.05, "wild", "num_bootstrap=19 or more"),
+        (["mirror"], 1, 0.05, "parametric", "num_bootstrap=19 or more"),
+        (["mirror"], 98, 0.01, "refit", "num_bootstrap=99 or more"),
+        (TEN_VIEWS, 18, 0.05, "wild", "num_bootstrap=399 or more"),
+        (TEN_VIEWS, 8, 0.05, "posterior predictive", "num_bootstrap=19 or more, from 19 or more posterior draws"),
+        (TEN_VIEWS, 8, 0.05, "split predictive", "num_bootstrap=399 or more, from 403 or more posterior draws"),
+        (["mirror"], 8, 0.05, "divided predictive", "num_bootstrap=19 or more, from 21 or more posterior draws"),
+    ],
+)
+def test_verdict_says_if_no_p_value_could_be_as_small_as_the_level(
+    views: list[str], draws: int, level: float, kind: str, more: str, p_value: float | None
+) -> None:
+    check = made_up_check(p_value_overall=1 / (draws + 1) if p_value is None else p_value, views=views)
+    check["ksd"].attrs |= {"num_bootstrap": draws, "kind": kind, "level": level}
+    count = "1 draw" if draws == 1 else f"{draws} draws"
+    assert verdict(check).endswith(f"); but {count} cannot reach the level {level:g}, take {more}")
+    check["ksd"].attrs["num_bootstrap"] = round(1 / level) - 1
+    assert "cannot reach" not in verdict(check)
+
+
+@pytest.mark.parametrize("kind", ["posterior predictive", "split predictive", "divided predictive"])
+@pytest.mark.parametrize("p_value", [0.01, 0.4])
+def test_verdict_says_which_kind_of_p_value_it_is_after_an_inference(kind: str, p_value: float) -> None:
+    check = made_up_check(p_value_overall=p_value)
+    check["ksd"].attrs["kind"] = kind
+    assert f"({kind} p = {p_value:.3f})" in verdict(check)
+    assert kind in repr(summary(check)).splitlines()[-1]
 
 
 def test_the_number_of_draws_needed_is_not_raised_by_rounding() -> None:

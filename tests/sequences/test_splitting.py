@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splitting data at random into two parts."""
+"""Splitting data at random into parts."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.sequences.splitting import split
+from pyro_ksd.sequences.splitting import fold_rows, split
 
 
 def test_split_keeps_every_sequence_once() -> None:
@@ -38,3 +39,29 @@ def test_split_takes_numbers_of_numpy() -> None:
 def test_split_by_several_shares() -> None:
     with pytest.raises(ValueError, match="expected a share that leaves sequences in both parts, found"):
         split(["ab", "a"], [0.8, 0.2])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("num_sequences", "folds"), [(6, 3), (11, 4), (20, 10), (100, 7)])
+def test_folds_have_every_row_once_and_nearly_the_same_size(num_sequences: int, folds: int) -> None:
+    rows = fold_rows(num_sequences, folds, seed=3)
+    assert len(rows) == folds
+    assert torch.cat(rows).sort().values.tolist() == list(range(num_sequences))
+    sizes = [len(own) for own in rows]
+    assert max(sizes) - min(sizes) <= 1
+    assert all(own.equal(own.sort().values) for own in rows)
+    assert all(own.equal(again) for own, again in zip(rows, fold_rows(num_sequences, folds, seed=3), strict=True))
+    others = {tuple(fold_rows(num_sequences, folds, seed=seed)[0].tolist()) for seed in range(5)}
+    assert len(others) > 1
+
+
+@pytest.mark.parametrize(
+    ("num_sequences", "folds", "message"),
+    [
+        (10, 2, "folds: expected an integer of at least 3, found 2"),
+        (10, 2.5, "folds: expected an integer of at least 3, found 2.5"),
+        (9, 5, "folds: expected at least 2 sequences in each, found 9 sequences for 5 folds; take fewer folds"),
+    ],
+)
+def test_folds_are_refused_that_are_too_few_or_too_small(num_sequences: int, folds: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fold_rows(num_sequences, folds)

@@ -9,23 +9,18 @@ from typing import Any
 
 import pyro
 import torch
-from pyro import poutine
-from pyro.infer import SVI, Trace_ELBO, TraceEnum_ELBO
 from pyro.infer.autoguide import AutoDelta
-from pyro.optim import Adam
 from torch import Tensor
 from torch.distributions import Distribution
 
-from pyro_ksd.common.option_checks import check_number, check_positive, found
+from pyro_ksd.common.option_checks import found
 from pyro_ksd.common.random_numbers import Seed, as_seed
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.distributions.markov import MarkovSequence
 from pyro_ksd.models.fitting.counting import check_smoothing, fitted_chain
-from pyro_ksd.models.programs.call_conventions import convention_of
-from pyro_ksd.models.programs.plate_layout import sample_sites
+from pyro_ksd.models.fitting.svi_training import check_training, fitting_arguments, trained_guide
 from pyro_ksd.models.programs.repeatability import MODULE_WEIGHT
 from pyro_ksd.models.session_state import session_kept
-from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -77,34 +72,23 @@ class RefitSVI:
     seed: Seed = 0
 
     def __post_init__(self) -> None:
-        if not callable(self.guide):
-            raise ValueError(
-                f"guide: expected what makes a guide from a program, such as AutoDelta, found {found(self.guide)}"
-            )
-        check_number("num_steps", self.num_steps, least=1)
-        check_positive("learning_rate", self.learning_rate)
+        check_training(self.guide, self.num_steps, self.learning_rate)
         object.__setattr__(self, "seed", as_seed(self.seed))
 
     def __call__(self, program: Callable[..., Any], data: Sequences) -> dict[str, Tensor]:
-        if not callable(program):
-            raise ValueError(f"program: expected a Pyro program to refit, found {found(program)}")
-        check_sequences("data", data)
-        convention = convention_of(program, with_covariates=data.covariates is not None)
-        arguments = convention.arguments(convention.rows(data), data.vectors).values()
-        with session_kept(as_seed(self.seed)), torch.enable_grad():
-            pyro.clear_param_store()
-            trace = poutine.trace(program).get_trace(*arguments)
-            latent, enumerated, params = _fitted_sites(trace)
-            _refuse_local(trace, latent, len(data))
-            _refuse_modules(params)
-            guide: Any = self.guide(poutine.block(program, expose=latent)) if latent else _nothing
-            elbo = TraceEnum_ELBO() if enumerated else Trace_ELBO()
-            svi = SVI(program, guide, Adam({"lr": self.learning_rate}), elbo)
-            for _ in range(self.num_steps):
-                svi.step(*arguments)
-            medians = guide.median(*arguments) if latent else {}
-            learned = {name: pyro.param(name) for name in params}
-        return {name: value.detach().clone() for name, value in {**medians, **learned}.items()}
+        arguments = fitting_arguments(program, data, "refit")
+        with trained_guide(
+            program,
+            arguments,
+            self.guide,
+            num_sequences=len(data),
+            num_steps=self.num_steps,
+            learning_rate=self.learning_rate,
+            seed=as_seed(self.seed),
+            option="refit",
+        ) as trained:
+            medians = trained.guide.median(*arguments) if trained.latent else {}
+        return {name: value.detach().clone() for name, value in {**medians, **trained.learned}.items()}
 
 
 def refitted(refit: Callable[..., Any], *arguments: Any) -> Any:
@@ -130,34 +114,3 @@ def refitted(refit: Callable[..., Any], *arguments: Any) -> Any:
 def _learned() -> Iterator[tuple[str, Tensor]]:
     """The parameters in the store, without the weights of modules, which the modules have themselves."""
     return ((name, value) for name, value in pyro.get_param_store().items() if MODULE_WEIGHT not in name)
-
-
-def _fitted_sites(trace: poutine.Trace) -> tuple[list[str], list[str], list[str]]:
-    """The names of the latent sites, of the enumerated ones among the others, and of the ``pyro.param`` sites."""
-    unobserved = [(name, site) for name, site in sample_sites(trace) if not site["is_observed"]]
-    enumerated = [name for name, site in unobserved if site["infer"].get("enumerate")]
-    params = [name for name, site in trace.nodes.items() if site["type"] == "param"]
-    return [name for name, _ in unobserved if name not in enumerated], enumerated, params
-
-
-def _refuse_local(trace: poutine.Trace, latent: list[str], size: int) -> None:
-    """Refuses latents that each sequence has: the best point of all of them together is no fit of the marginal."""
-    local = [name for name in latent if any(frame.size == size for frame in trace.nodes[name]["cond_indep_stack"])]
-    if local:
-        raise ValueError(
-            f"refit: found the latents {local[:3]} of each sequence, which RefitSVI does not integrate out; write a "
-            "function refit(model, data) that gives values of the other parameters"
-        )
-
-
-def _refuse_modules(params: list[str]) -> None:
-    inside = [name for name in params if MODULE_WEIGHT in name]
-    if inside:
-        raise ValueError(
-            f"refit: found the parameters {inside[:3]} of a pyro.module, which training would change in place; write a "
-            "function refit(model, data) that trains a copy of the network and gives a program with it"
-        )
-
-
-def _nothing(*arguments: Any) -> None:
-    """The guide of a program without latent sites."""

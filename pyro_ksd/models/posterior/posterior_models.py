@@ -20,6 +20,7 @@ from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.conversion import checked_program
 from pyro_ksd.models.distributions.factor_table import check_order
 from pyro_ksd.models.duck_typing import adapted
+from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.posterior.pyro_posteriors import posterior_draws, without_sites
@@ -53,6 +54,7 @@ class PosteriorModels:
         see ``models/wrappers/verified_tables``.
     :param ends: the codes of end symbols, see :class:`~pyro_ksd.models.EndedModel`.
     :param marginal: see :class:`~pyro_ksd.models.Marginal`. Draws of the latents that it integrates out are not used.
+    :param seed: of what a guide draws.
     :ivar alphabet_size: the number of symbols ``S``.
     :ivar num_chains: the number of chains that the draws come from.
     :ivar verified_order: with ``order="auto"``, that of the tables, ``None`` if there are none.
@@ -71,23 +73,20 @@ class PosteriorModels:
         order: int | Literal["auto"] | None = None,
         ends: Sequence[int] = (),
         marginal: Marginal | None = None,
+        seed: int = 0,
     ) -> None:
-        if not callable(program) or isinstance(adapted(program), Distribution | SequenceModel):
-            raise ValueError(
-                f"posterior: expected a Pyro program with global sample sites to pass the draws to, found "
-                f"{type(program).__name__}, which has its own parameters"
-            )
+        check_takes_draws("posterior", program)
         check_sequences("data", data)
         num_draws = check_number("num_draws", num_draws, least=1)
         self.alphabet_size = data.alphabet_size
         self._program = program
         self._ends = ends
-        named = _arguments(program, data)
+        named = program_arguments(program, data)
         arguments = tuple(named.values())
         with called_with(program, named, data.alphabet_size):
             sites = sites_of(program, *arguments) if arguments else loop_sites(program, SiteNames())
         source = posterior if marginal is None else without_sites(posterior, sites.local)
-        found = posterior_draws(source, sites.shapes, *arguments, num_draws=num_draws, local=sites.local)
+        found = posterior_draws(source, sites.shapes, *arguments, num_draws=num_draws, local=sites.local, seed=seed)
         if not found:
             raise ValueError(f"posterior: expected draws of some of the sites {sorted(sites.shapes)}, found none")
         draws = {name: value.flatten(0, 1) for name, value in found.items()}
@@ -168,9 +167,22 @@ class PosteriorModels:
     def parts(self, size: int) -> Iterator[PosteriorModels]:
         """The draws in parts of at most ``size``."""
         for begin in range(0, len(self), size):
-            part = self._copied()
-            part.values = {name: value[begin : begin + size] for name, value in self.values.items()}
-            yield part
+            yield self.of_draws(slice(begin, begin + size))
+
+    def of_draws(self, which: slice | Tensor) -> PosteriorModels:
+        """Some of the draws, by a slice or their numbers."""
+        some = self._copied()
+        some.values = {name: value[which] for name, value in self.values.items()}
+        return some
+
+    def check_possible(self, sequences: Sequences) -> None:
+        """Checks that every draw gives every sequence a positive probability.
+
+        :raises ValueError: naming the sequences to which a draw does not.
+        """
+        possible = (self.batch.log_joint(sequences) > -torch.inf).all(1)
+        for draw in (~possible).nonzero()[:, 0].tolist():
+            check_possible(self[draw], sequences)
 
     def draw_like(self, sequences: Sequences, generator: torch.Generator) -> Sequences:
         """Data sets of the sample size and with the covariates of the sequences, one from each model.
@@ -201,8 +213,17 @@ class PosteriorModels:
         return self._base.at(self._point(index))
 
 
-def _arguments(program: Any, data: Sequences) -> dict[str, Any]:
-    """The arguments of a program by name; none for a loop."""
+def check_takes_draws(option: str, program: object) -> None:
+    """Checks that a model is a program, whose global sites can have the values of posterior draws."""
+    if not callable(program) or isinstance(adapted(program), Distribution | SequenceModel):
+        raise ValueError(
+            f"{option}: expected a Pyro program with global sample sites to pass the draws to, found "
+            f"{type(program).__name__}, which has its own parameters"
+        )
+
+
+def program_arguments(program: Any, data: Sequences) -> dict[str, Any]:
+    """The arguments of a program for some data, by name; none for a loop."""
     if is_loop(program):
         return {}
     convention = convention_of(program, with_covariates=data.covariates is not None)

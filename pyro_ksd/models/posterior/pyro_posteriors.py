@@ -26,7 +26,12 @@ NO_SITES: Mapping[str, str] = MappingProxyType({})
 
 
 def posterior_draws(
-    source: Any, shapes: Shapes, *arguments: Any, num_draws: int = 100, local: Mapping[str, str] = NO_SITES
+    source: Any,
+    shapes: Shapes,
+    *arguments: Any,
+    num_draws: int = 100,
+    local: Mapping[str, str] = NO_SITES,
+    seed: int = 0,
 ) -> dict[str, Tensor]:
     """Posterior draws as ``[chains, draws, ...]`` tensors by name; draws that do not tell chains are one chain.
 
@@ -36,6 +41,7 @@ def posterior_draws(
     :param arguments: the program's arguments, for a guide or a ``Predictive`` to run with.
     :param num_draws: how many draws to take from a guide.
     :param local: for each site of the program that belongs to each sequence, what to do with it.
+    :param seed: of what a guide or a ``Predictive`` draws.
     :raises ValueError: naming a site that is missing, unknown or of another shape.
     """
     if isinstance(source, Mapping):
@@ -45,7 +51,7 @@ def posterior_draws(
         drawn = _samples_of(source)
     elif callable(source) and not isinstance(source, type):
         predictive = source if isinstance(source, Predictive) else Predictive(source, num_samples=num_draws)
-        with _run(source), _trained(source.guide if isinstance(source, Predictive) else source):
+        with _run(source, seed), _trained(source.guide if isinstance(source, Predictive) else source):
             drawn = predictive(*arguments)
         drawn = {name: value for name, value in drawn.items() if name in shapes}
     else:
@@ -67,10 +73,10 @@ def without_sites(source: Any, names: Collection[str]) -> Any:
 
 
 @contextmanager
-def _run(source: object) -> Iterator[None]:
+def _run(source: object, seed: int = 0) -> Iterator[None]:
     """Runs a guide or a ``Predictive``, and says of an error that it came from there."""
     try:
-        with isolated(validate=False, seed=0):
+        with isolated(validate=False, seed=seed):
             yield
     except Exception as error:
         if is_ours(error):

@@ -119,6 +119,12 @@ def sites_of(program: Callable[..., Any], *arguments: Any, seed: int = 0) -> Glo
     return _sites(_traced(program, *arguments, seed=seed), arguments, frozenset())
 
 
+def param_values(program: Callable[..., Any], *arguments: Any) -> dict[str, Tensor]:
+    """The values of a program's ``pyro.param`` sites and of the weights of its modules, as they are now."""
+    nodes = _traced(program, *arguments).nodes.items()
+    return {name: node["value"].detach().clone() for name, node in nodes if node["type"] == "param"}
+
+
 def sites_under(values: Mapping[str, Any], program: Callable[..., Any], *arguments: Any) -> GlobalSites:
     """The same for a program that does not run under draws from its priors, but under the values that a user passes.
 

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Checks of sequences that a posterior has not seen: split predictive checks.
+
+Let :math:`\pi` be the posterior given some sequences, and :math:`y` others. With the statistic :math:`T(y, \theta)` of
+:math:`y` under the model with the parameters :math:`\theta`, a check compares
+
+.. math:: \bar T(y) = \frac{1}{E} \sum_{e=1}^{E} T(y, \varphi_e), \qquad \varphi_e \sim \pi,
+
+with that of replicated data :math:`y^{rep}_b` of the same size, each drawn from the model with other parameters
+:math:`\theta_b \sim \pi`, :math:`b = 1, \dots, B`. For :math:`\bar T`, the held-out data are one more draw from the
+posterior predictive distribution: the parameters that made them are unknown in the same way as :math:`\theta_b` is. So
+if the prior and the model are right, :math:`\bar T(y), \bar T(y^{rep}_1), \dots, \bar T(y^{rep}_B)` are exchangeable
+given the :math:`\varphi_e`, and the rank of the first one gives a p-value with the exact level, however few sequences
+and however wide the posterior. Given fixed true parameters, it has the level in the limit of large data. Li and Huggins
+(2022), *Calibrated model criticism using split predictive checks*.
+
+It matters that the replicated data are compared under parameters that have not made them. If
+:math:`T(y, \theta_b)` were compared with :math:`T(y^{rep}_b, \theta_b)`, as a posterior predictive check does, every
+replicated data set would be seen under the very parameters that made it, the held-out data never: the p-value would be
+too small, the more so the wider the posterior is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, digest, resumable
+from pyro_ksd.common.chunk_sizes import PAIR_BYTES
+from pyro_ksd.common.draw_counts import num_averaged
+from pyro_ksd.common.progress import progress_bar
+from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
+from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics_in_parts, sets_at_once
+from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic
+from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.operators import Operator
+from pyro_ksd.stein.signs import Signs
+from pyro_ksd.stein.summation import sum_views
+from pyro_ksd.stein.views import View
+from pyro_ksd.stein.visits import Visits
+
+if TYPE_CHECKING:
+    from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What held-out data give, and what replicated data of their size give, by ``V`` views.
+
+    :ivar statistic: double ``[V]``, the statistics of the held-out data, means over ``E`` posterior draws.
+    :ivar null: the same of the ``B`` replicated data sets, ``[B, V]``.
+    :ivar rates: for each operator, the sums of all weights under each of the ``E`` draws, ``[E]``.
+    :ivar places: where the misfit of each view sits, a mean over these draws; nothing unless it was looked for.
+    """
+
+    statistic: Tensor
+    null: NullDraws
+    rates: Mapping[Operator, Tensor]
+    places: list[Localization]
+
+
+def compare_held_out(
+    models: PosteriorModels,
+    sequences: Sequences,
+    views: Sequence[View],
+    generator: torch.Generator,
+    *,
+    checkpoint: Checkpoint | None = None,
+    part: str = "held-out data",
+    localize: bool = True,
+    max_bytes: int = PAIR_BYTES,
+    progress: bool = False,
+) -> HeldOut:
+    """Compares held-out sequences with replicated ones.
+
+    :param models: those of posterior draws, given other sequences.
+    :param checkpoint: where finished draws are kept, so that the same call can go on from there.
+    :param part: of the work, for the names in the checkpoint and in the progress bar, such as ``"fold 1"``.
+    :param localize: whether to find where the misfit sits, which p-values do not need.
+    """
+    size = len(sequences)
+    check_sample_size(size)
+    if len(models) < 2:
+        raise ValueError(
+            f"posterior: expected at least 2 draws, to average over and to replicate data from, found {len(models)}"
+        )
+    averaged, replicating = _shared_out(models)
+    averaged.check_possible(sequences)
+    visits = Visits(averaged.batch, sequences, views)
+    summed = sum_views(visits, Signs(seed=0, num_draws=0), max_bytes)
+    realized = torch.stack([torch.stack([u_statistic(state) for state in states]) for states in summed.states])
+    if checkpoint is not None:
+        checkpoint.begin({"views": ", ".join(view.name for view in views), "model or views": digest(realized)}, part)
+    replicated = _replicated(averaged, replicating, sequences, views, generator, checkpoint, part, max_bytes, progress)
+    places = []
+    if localize:
+        under_each = [
+            localize_views(visits.under(index), states, extreme, size, max_bytes)
+            for index, (states, extreme) in enumerate(zip(summed.states, replicated["extreme"].unbind(1), strict=True))
+        ]
+        places = [mean_localization(of_view) for of_view in zip(*under_each, strict=True)]
+    return HeldOut(
+        statistic=realized.mean(0),
+        null=NullDraws(replicated["statistic"], replicated["extreme"].mean(1)),
+        rates=summed.rates,
+        places=places,
+    )
+
+
+def _shared_out(models: PosteriorModels) -> tuple[PosteriorModels, PosteriorModels]:
+    """The draws to average over, at even distances, and those to replicate data from."""
+    chosen = torch.linspace(0, len(models) - 1, num_averaged(len(models))).round().long()
+    others = torch.ones(len(models), dtype=torch.bool)
+    others[chosen] = False
+    return models.of_draws(chosen), models.of_draws(others.nonzero()[:, 0])
+
+
+def _replicated(
+    averaged: PosteriorModels,
+    replicating: PosteriorModels,
+    sequences: Sequences,
+    views: Sequence[View],
+    generator: torch.Generator,
+    checkpoint: Checkpoint | None,
+    part: str,
+    max_bytes: int,
+    progress: bool,
+) -> dict[str, Tensor]:
+    """The mean statistics of replicated data, ``[B, V]``, and the largest ``|z|`` under each draw, ``[B, E, V]``."""
+    size = len(sequences)
+    each_model = list(averaged)
+    found: list[dict[str, Tensor]] = []
+    done = 0
+
+    def compared(some: PosteriorModels) -> dict[str, Tensor]:
+        replicates = some.draw_like(sequences, generator)
+        null = [null_statistics_in_parts(model, replicates, size, views, max_bytes) for model in each_model]
+        return {
+            "statistic": torch.stack([each.statistic for each in null]).mean(0),
+            "extreme": torch.stack([each.extreme for each in null], 1),
+        }
+
+    bar = progress_bar(desc=part, unit="draw", total=len(replicating), show=progress)
+    with bar:
+        for some in replicating.parts(sets_at_once(size)):
+            with counted_if_stopped(done, len(replicating), "replicated data sets", checkpoint):
+                name = f"{part}, replicates from {done}"
+                found.append(resumable(checkpoint, name, generator, partial(compared, some)))
+            done += len(some)
+            bar.update(len(some))
+    return {name: torch.cat([each[name] for each in found]) for name in found[0]}
