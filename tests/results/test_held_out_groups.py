@@ -42,6 +42,7 @@ def test_folds_are_in_a_group_of_their_own() -> None:
         "ksd_fold",
         "ksd_impossible",
         "ksd_data",
+        "observed_data",
     }
     fold = tree["ksd_fold"].to_dataset()
     assert fold.attrs["kind"] == tree["ksd"].attrs["kind"] == "divided predictive"
