@@ -163,12 +163,19 @@ def page(found: Mapping[tuple[str, Source], Sequence[Found]], settings: Settings
         f"""# Levels of checks after an inference
 
 How often checks after an inference reject at level {LEVEL}. Data sets have {settings.size} sequences over three
-symbols, with {1 / STOP:.0f} symbols on average. The views are {" and ".join(map("`{}`".format, VIEWS))}, edits are at
-the last {EDITED} places. For the split check, half of the data is put aside; the divided check has {settings.folds}
-folds. Written by `{command}`.
+symbols, with {1 / STOP:.0f} symbols on average. The views are {" and ".join(map("`{}`".format, VIEWS))}.
+Edits are at the last {EDITED} places. For the split check, half of the data is put aside; the divided check has
+{settings.folds} folds.
 
 `benchmarks/posterior_cases.py` states the models: a Markov chain with Dirichlet priors, whose posterior is known, and a
-hidden Markov model with two states, whose posterior is drawn by Gibbs samplers. There are {_replicates()}.
+hidden Markov model with two states, whose posterior is drawn by Gibbs samplers.
+{_replicates()}.
+
+This command has written the page:
+
+```text
+{command}
+```
 
 The median is that of the p-values of the whole check. Where a check is calibrated, it is near 0.5. Rates of true models
 outside of the 99.9 % binomial band are bold.
@@ -193,8 +200,8 @@ _TITLES: dict[Source, tuple[str, str]] = {
 
 
 def _replicates() -> str:
-    counts = [f"{case.replicates} replicated data sets for the {name}" for name, case in cases().items()]
-    return " and ".join(counts)
+    counts = [f"{case.replicates} for the {name}" for name, case in cases().items()]
+    return f"Each check, or each fold, has replicated data sets: {' and '.join(counts)}"
 
 
 def _table(found: Mapping[str, Sequence[Found]], *, is_true: bool) -> str:

@@ -300,6 +300,7 @@ def test_kernels_without_features_are_refused() -> None:
         ({"attribution": True}, "attribution="),
         ({"bootstrap": "parametric"}, "bootstrap="),
         ({"posterior": {"stop": torch.tensor([0.1])}}, "posterior="),
+        ({"fit": lambda model, sequences: model}, "fit="),
         ({"refit": lambda model, sequences: model, "gram": True}, "refit=, gram="),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from pyro_ksd import MarkovSequence, Sequences, ksd_check, plot_check, plot_null, summary, verdict
+from pyro_ksd import MarkovSequence, Sequences, ksd_check, plot_check, plot_null, report, summary, verdict
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.held_out import compare_held_out
 from pyro_ksd.models import FitNUTS, FitSVI
@@ -168,6 +169,19 @@ def test_a_wrong_model_is_found_and_the_fault_is_named(form: str) -> None:
     assert sum(repr(label) in sentence for label in frequent) >= 2
 
 
+def test_a_report_says_how_to_make_the_check_again(
+    divided: xr.DataTree, put_aside: xr.DataTree, tmp_path: Path
+) -> None:
+    for check, call, words in (
+        (divided, "fit=..., folds=4, num_bootstrap=23", "Divided predictive p-values of folds held out in turn"),
+        (put_aside, "posterior=..., held_out=True, num_bootstrap=23", "Split predictive p-values of held-out data"),
+    ):
+        html = report(check, tmp_path / "report.html").read_text(encoding="utf-8")
+        assert f"pyro_ksd.ksd_check(model, data, {call}, level=0.05, seed=3)" in html
+        assert words in html
+        assert words in check._repr_html_()
+
+
 def test_few_draws_are_told() -> None:
     check = ksd_check(program, DATA, fit=conjugate(10), folds=4, **{**OPTIONS, "views": "content-1"})
     assert check["ksd"].attrs["num_bootstrap"] == 9
@@ -234,6 +248,7 @@ def test_impossible_sequences_are_set_apart() -> None:
         ),
         ({"fit": lambda data: data}, "fit: expected a function of (program, sequences), found one of (data)"),
         ({"fit": conjugate(), "replicates": True}, "replicates: expected no held_out= or fit= beside it"),
+        ({"fit": conjugate(), "localize": False}, "localize: expected True beside fit=, found False"),
         ({"fit": conjugate(), "gram": True}, "fit: expected it alone, found gram= beside it; leave out gram="),
         ({"fit": conjugate(), "refit": conjugate()}, "fit: expected it alone, found refit= beside it"),
         ({"fit": conjugate(1)}, "posterior: expected at least 2 draws, to average over and to replicate data from"),

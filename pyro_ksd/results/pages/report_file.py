@@ -29,6 +29,13 @@ _MOST_NGRAMS = 100  # of each view
 _MOST_EDITS = 30  # of each view
 _MOST_SAMPLES = 20
 _CALLS = {"mmd": "mmd_check", "likelihood ratio": "likelihood_ratio_check"}
+_ORIGINS = {
+    "refit": "refit=...",
+    "posterior predictive": "posterior=...",
+    "split predictive": "posterior=..., held_out=True",
+    "divided predictive": "fit=..., folds={folds}",
+}
+"""The arguments that say where parameters come from, by the kind of p-values."""
 _OPTIONS = ("tolerance", "num_samples", "pseudocount", "num_bootstrap", "level", "seed")
 _SETTINGS = {
     "edits": "edits compared",
@@ -140,7 +147,7 @@ def _common(result: Any, group: str) -> dict[str, Any]:
         "observed": _samples(result, data.isel(sequence=some)),
         "drawn": [] if drawn is None else _samples(result, drawn.isel(sequence=slice(_MOST_SAMPLES))),
         "date": str(attributes.get("created_at", ""))[:10],
-        "call": _call(attributes, group),
+        "call": _call(result, group),
         "settings": list(_settings(result, group)),
     }
 
@@ -179,13 +186,15 @@ def _samples(result: Any, group: xr.Dataset) -> list[tuple[list[tuple[str, int]]
     return [([(symbol, 0) for symbol in own], length > LONGEST) for own, length in zip(symbols, lengths, strict=True)]
 
 
-def _call(attributes: dict[str, Any], group: str) -> str:
+def _call(result: Any, group: str) -> str:
     """The call that made a result, as far as its attributes say."""
+    attributes = dataset(result, group).attrs
     if group == "ksd_compare":
         return f"pyro_ksd.ksd_compare(models, data, level={attributes['level']})"
     options = {name: attributes[name] for name in _OPTIONS if name in attributes}
     kind = attributes["kind"]
-    own = {"refit": "refit=...", "posterior predictive": "posterior=..."}.get(kind, f'bootstrap="{kind}"')
+    folds = dataset(result, "ksd_fold").sizes["fold"] if has_group(result, "ksd_fold") else None
+    own = _ORIGINS.get(kind, f'bootstrap="{kind}"').format(folds=folds)
     call = _CALLS.get(attributes.get("test", ""), "ksd_check")
     if call == "likelihood_ratio_check":
         own = ""

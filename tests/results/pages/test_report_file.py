@@ -168,6 +168,8 @@ def test_it_says_how_to_make_it_again(tmp_path: Path) -> None:
     assert call in html.replace("&#34;", '"')
     check["ksd"].attrs |= {"kind": "refit"}
     assert "refit=..." in written(check, tmp_path)
+    check["ksd"].attrs |= {"kind": "split predictive"}
+    assert "(model, data, posterior=..., held_out=True, tolerance" in written(check, tmp_path)
     check["ksd"].attrs |= {"kind": "wild", "test": "mmd", "num_samples": 70}
     assert "pyro_ksd.mmd_check(model, data, bootstrap=&#34;wild&#34;, tolerance=0.05, num_samples=70" in written(
         check, tmp_path
