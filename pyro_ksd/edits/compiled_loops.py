@@ -537,7 +537,7 @@ def window_steps(
     for row in range(first, last):
         begin = coefficients.begin[row]
         end = coefficients.begin[row + 1]
-        if is_direct and len(columns) == 0:
+        if is_direct and end - begin == len(codes) and len(columns) == 0:
             for entry in range(begin, end):
                 values[codes[entry - begin]] = total[entry - begin] - own[entry]
         else:

@@ -11,13 +11,20 @@ import torch
 from pyro_programs import CHAIN, FEW_SEQUENCES
 
 from pyro_ksd.edits.neighborhoods import Neighborhood, Substitutions, zs
+from pyro_ksd.examples import random_walk
 from pyro_ksd.models import TabulatedModel, constrain, with_sampler
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import AdaptedModel
 from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.sequences.container import Sequences
 
-PUBLIC = [name for name in vars(SequenceModel) if not name.startswith("_") and name != "for_rows"]
+OWN = {"for_rows", "is_normalized", "is_threadsafe"}
+"""What each wrapper has to say itself: it may spoil what the model within promises."""
+
+PUBLIC = [name for name in vars(SequenceModel) if not name.startswith("_") and name not in OWN]
+
+
+CHAIN_MODEL = random_walk(3)
 
 
 def recording() -> tuple[SequenceModel, list[tuple[Any, ...]], dict[str, object]]:
@@ -34,6 +41,12 @@ def recording() -> tuple[SequenceModel, list[tuple[Any, ...]], dict[str, object]
 
     model = type("Recording", (SequenceModel,), {name: method(name) for name in PUBLIC})()
     return model, asked, answers
+
+
+def test_a_wrapper_promises_nothing_by_itself() -> None:
+    assert not ModelWrapper(CHAIN_MODEL).is_normalized
+    assert not ModelWrapper(CHAIN_MODEL).is_threadsafe
+    assert CHAIN_MODEL.is_threadsafe
 
 
 @pytest.mark.parametrize("name", PUBLIC)
