@@ -203,6 +203,7 @@ def ksd_check(
             replicates=replicates or None,
             attribution=attribution or None,
             gram=gram or None,
+            localize=None if localize else False,
         )
 
         def ready_for(some: Sequences, ends: tuple[int, ...]) -> SequenceModel:

@@ -301,6 +301,7 @@ def test_kernels_without_features_are_refused() -> None:
         ({"bootstrap": "parametric"}, "bootstrap="),
         ({"posterior": {"stop": torch.tensor([0.1])}}, "posterior="),
         ({"fit": lambda model, sequences: model}, "fit="),
+        ({"localize": False}, "localize="),
         ({"refit": lambda model, sequences: model, "gram": True}, "refit=, gram="),
     ],
 )
