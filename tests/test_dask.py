@@ -19,6 +19,7 @@ from partitioned_data import assert_identical, in_parts
 
 pytest.importorskip("distributed")
 
+from dask import config
 from distributed import Client, LocalCluster
 
 from pyro_ksd import PartitionedSequences, Sequences, ksd_check
@@ -40,7 +41,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def client(cluster: LocalCluster) -> Iterator[Client]:
-    with Client(cluster) as found:
+    with config.set(scheduler=None), Client(cluster) as found:  # a client whose worker died may leave its settings
         yield found
 
 
