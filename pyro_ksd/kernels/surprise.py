@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -16,8 +17,42 @@ from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
 
 
+class LogProbabilityKernel(FeatureKernel):
+    """A kernel with one feature, which is made of log-probabilities under the model: only its changes are known.
+
+    A subclass writes :meth:`changes` and says what is told of the data.
+    """
+
+    @abstractmethod
+    def changes(self, chunk: WeightedEdits) -> Tensor:
+        """What each edit changes of the feature, ``[E]`` or ``[K, E]``; 0 for edits without weight."""
+
+    def features(self, sequences: Sequences) -> NoReturn:
+        raise ValueError(
+            "the surprise kernel needs the log-probabilities of a model: use it in a View, which ksd_check, "
+            "goodness_of_fit and stein_matrices show to the model"
+        )
+
+    def stein_features_each(self, chunk: WeightedEdits) -> list[FeatureMatrix]:
+        steps = torch.atleast_2d(self.changes(chunk) * chunk.weights)
+        return [FeatureMatrix(chunk.edits.sum_by_owner(own)[:, None]) for own in steps]
+
+    def steps_along(self, chunk: WeightedEdits, witness: Witness) -> Tensor:
+        return self.changes(chunk) * witness.dense().index_select(0, chunk.edits.owner)[:, 0]
+
+    def few_changes(self, chunk: WeightedEdits) -> Tensor:
+        return self.changes(chunk)[:, None]
+
+    @property
+    def feature_kind(self) -> Literal["surprise"]:
+        return "surprise"
+
+    def feature_label(self, code: int, alphabet_size: int) -> str:
+        return "log-probability"
+
+
 @dataclass(frozen=True, eq=False)
-class SurpriseKernel(FeatureKernel):
+class SurpriseKernel(LogProbabilityKernel):
     r"""The product of the log-probabilities under the model, :math:`k(x, y) = \log p(x) \log p(y)`.
 
     The test function is the model's own log-probability. What an edit changes of it is the log-ratio of the edit, so
@@ -38,35 +73,20 @@ class SurpriseKernel(FeatureKernel):
     tensor([False,  True])
     """
 
-    def features(self, sequences: Sequences) -> NoReturn:
-        raise ValueError(
-            "the surprise kernel needs the log-probabilities of a model: use it in a View, which ksd_check, "
-            "goodness_of_fit and stein_matrices show to the model"
-        )
-
-    def stein_features_each(self, chunk: WeightedEdits) -> list[FeatureMatrix]:
-        steps = torch.atleast_2d(self._steps(chunk) * chunk.weights)
-        return [FeatureMatrix(chunk.edits.sum_by_owner(own)[:, None]) for own in steps]
-
-    def steps_along(self, chunk: WeightedEdits, witness: Witness) -> Tensor:
-        return self._steps(chunk) * witness.dense().index_select(0, chunk.edits.owner)[:, 0]
-
-    def few_changes(self, chunk: WeightedEdits) -> Tensor:
-        return self._steps(chunk)[:, None]
-
-    @property
-    def feature_kind(self) -> Literal["surprise"]:
-        return "surprise"
-
-    def feature_label(self, code: int, alphabet_size: int) -> str:
-        return "log-probability"
+    def changes(self, chunk: WeightedEdits) -> Tensor:
+        log_ratio = known_ratios(chunk)
+        return log_ratio.masked_fill(log_ratio == -torch.inf, 0.0)
 
     @property
     def meaning(self) -> str:
         return "the probability of the sequences"
 
-    def _steps(self, chunk: WeightedEdits) -> Tensor:
-        """The log-ratios; 0 for edits that lead to impossible sequences, which have weight 0."""
-        if chunk.log_ratio is None:
-            raise ValueError("chunk: expected edits with log-ratios, found weights only; use weighted_edits(...)")
-        return chunk.log_ratio.masked_fill(chunk.log_ratio == -torch.inf, 0.0)
+
+def known_ratios(chunk: WeightedEdits) -> Tensor:
+    """The log-ratios of a chunk, ``[E]`` or ``[K, E]``.
+
+    :raises ValueError: if it has none.
+    """
+    if chunk.log_ratio is None:
+        raise ValueError("chunk: expected edits with log-ratios, found weights only; use weighted_edits(...)")
+    return chunk.log_ratio

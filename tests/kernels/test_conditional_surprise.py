@@ -73,7 +73,7 @@ def test_the_bound_is_reached_by_no_symbol() -> None:
 
 
 def test_refuses_what_it_cannot_use() -> None:
-    with pytest.raises(ValueError, match="needs the probabilities of a model"):
+    with pytest.raises(ValueError, match="needs the log-probabilities of a model"):
         ConditionalSurpriseKernel().features(walks(2))
     with pytest.raises(ValueError, match="least: expected"):
         ConditionalSurpriseKernel(0.0)
