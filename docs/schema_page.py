@@ -7,16 +7,8 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pyro_ksd.results.schema import (
-    GROUPS,
-    POWER,
-    POWER_ATTRIBUTES,
-    SCHEMA_VERSION,
-    SOURCES,
-    Attribute,
-    Result,
-    Variable,
-)
+from pyro_ksd.results.schema import GROUPS, POWER, POWER_ATTRIBUTES, SCHEMA_VERSION
+from pyro_ksd.results.schema_entries import SOURCES, Attribute, Result, Variable
 
 PAGE = Path(__file__).parent / "schema.md"
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 if TYPE_CHECKING:
-    from pyro_ksd.results.schema import Result
+    from pyro_ksd.results.schema_entries import Result
 
 FOLDER = Path(__file__).parent / "data"
 

@@ -15,7 +15,8 @@ import xarray as xr
 from pyro_ksd import __version__
 from pyro_ksd.common.option_checks import found
 from pyro_ksd.common.user_warnings import warn_user
-from pyro_ksd.results.schema import GROUPS, SCHEMA_VERSION, Attribute, Variable, is_required
+from pyro_ksd.results.schema import GROUPS, SCHEMA_VERSION
+from pyro_ksd.results.schema_entries import Attribute, Variable, is_required
 
 _SOURCES = {
     "ksd_ppc": "ksd_check(..., posterior=...), without held_out=True,",

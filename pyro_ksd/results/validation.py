@@ -15,17 +15,8 @@ import xarray as xr
 
 from pyro_ksd.common.option_checks import found, is_count, is_real
 from pyro_ksd.results.containers import group_of, groups_of
-from pyro_ksd.results.schema import (
-    GROUPS,
-    POSTERIOR_KINDS,
-    SCHEMA_VERSION,
-    SOURCES,
-    Attribute,
-    Result,
-    Type,
-    Variable,
-    is_required,
-)
+from pyro_ksd.results.schema import GROUPS, SCHEMA_VERSION
+from pyro_ksd.results.schema_entries import POSTERIOR_KINDS, SOURCES, Attribute, Result, Type, Variable, is_required
 
 _LETTERS: Mapping[Type, str] = {"float": "f", "integer": "iu", "boolean": "b", "string": "OUT"}
 """The kinds of numpy's dtypes that hold values of a type."""

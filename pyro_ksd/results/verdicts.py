@@ -16,7 +16,7 @@ from pyro_ksd.results.containers import alphabet_of, dataset, has_group, num_seq
 from pyro_ksd.results.evidence_words import monitor_verdict
 from pyro_ksd.results.findings import listed, unnamed, view_finding
 from pyro_ksd.results.p_values import draws_needed, p_text
-from pyro_ksd.results.schema import POSTERIOR_KINDS
+from pyro_ksd.results.schema_entries import POSTERIOR_KINDS
 from pyro_ksd.results.view_choice import feature_kind, p_value_of_views, speaking_views, view_names, worst_first
 
 _ARRANGEMENT = ("skip", "position", "mirror", "repeats", "composition", "ends")

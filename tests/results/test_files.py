@@ -20,7 +20,8 @@ import pyro_ksd
 from pyro_ksd import load
 from pyro_ksd.results import files
 from pyro_ksd.results.containers import dataset, extend, provenance, to_inference_data
-from pyro_ksd.results.schema import SCHEMA_VERSION, SOURCES
+from pyro_ksd.results.schema import SCHEMA_VERSION
+from pyro_ksd.results.schema_entries import SOURCES
 from pyro_ksd.results.validation import results_in
 
 

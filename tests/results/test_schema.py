@@ -16,7 +16,8 @@ from synthetic import made_up_check
 from synthetic_comparison import THREE, made_up_comparison
 
 from pyro_ksd import load
-from pyro_ksd.results.schema import GROUPS, POWER, POWER_ATTRIBUTES, SOURCES, Attribute, Variable, is_required
+from pyro_ksd.results.schema import GROUPS, POWER, POWER_ATTRIBUTES
+from pyro_ksd.results.schema_entries import SOURCES, Attribute, Variable, is_required
 from pyro_ksd.results.validation import check_result, results_in
 
 MADE = {"created_at", "creation_library", "creation_library_version", "inference_library", "inference_library_version"}
