@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks made up by hand, in the layout of ``pyro_ksd.results.groups``, for tests that must run without torch."""
+"""Checks made up by hand, in the layout that ``pyro_ksd.results`` gives, for tests that must run without torch."""
 
 from __future__ import annotations
 

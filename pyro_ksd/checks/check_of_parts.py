@@ -21,8 +21,9 @@ from pyro_ksd.fit_tests.misfit_extent import extent
 from pyro_ksd.fit_tests.partitioned import localize_parts, partitioned_goodness_of_fit
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.part_survey import Survey, surveyed
-from pyro_ksd.results.groups import in_rows, partitioned_datatree
+from pyro_ksd.results.groups import partitioned_datatree
 from pyro_ksd.results.kept_data import KeptData, kept_rows
+from pyro_ksd.results.misfit_groups import in_rows
 from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.partitions import PartitionedSequences

@@ -46,8 +46,9 @@ from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.sampler import Sampler
 from pyro_ksd.models.wrappers.verified_tables import SHARE
-from pyro_ksd.results.groups import p_value_datatree, predictive_datatree, to_datatree
+from pyro_ksd.results.groups import p_value_datatree, to_datatree
 from pyro_ksd.results.held_out_groups import held_out_datatree
+from pyro_ksd.results.predictive_groups import predictive_datatree
 from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.partitions import PartitionedSequences

@@ -31,9 +31,9 @@ from pyro_ksd.models.length_distribution import why_given_lengths
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.results.arrays import as_numpy, as_strings
-from pyro_ksd.results.groups import stamped
 from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.results.sequence_groups import sequences_group
+from pyro_ksd.results.shared_groups import stamped
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import Assembly, allows_few_jumps, assemble
 from pyro_ksd.stein.balancing import Balancing

@@ -12,17 +12,10 @@ import xarray as xr
 from pyro_ksd.common.option_checks import check_instance, check_mapping
 from pyro_ksd.fit_tests.held_out_decision import SplitPredictive
 from pyro_ksd.results.arrays import as_numpy, as_strings
-from pyro_ksd.results.groups import (
-    Settings,
-    add_places,
-    check_data,
-    common_groups,
-    in_rows,
-    meanings_of,
-    stamped,
-)
 from pyro_ksd.results.kept_data import KeptData
+from pyro_ksd.results.misfit_groups import add_places, in_rows
 from pyro_ksd.results.result_tree import ResultTree
+from pyro_ksd.results.shared_groups import Settings, check_data, common_groups, meanings_of, stamped
 from pyro_ksd.sequences.container import Sequences
 
 

@@ -10,8 +10,9 @@ import xarray as xr
 from torch import Tensor
 
 from pyro_ksd.fit_tests.stream_evidence import StreamEvidence
-from pyro_ksd.results.groups import Settings, as_numpy, as_strings, stamped
+from pyro_ksd.results.arrays import as_numpy, as_strings
 from pyro_ksd.results.labels import feature_labels
+from pyro_ksd.results.shared_groups import Settings, stamped
 from pyro_ksd.stein.views import View
 
 _MOST_FEATURES = 20  # of each view

@@ -20,8 +20,8 @@ from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.fitting.counting import check_pseudocount, fitted_log_likelihoods
 from pyro_ksd.models.impossible_sequences import check_possible, find_impossible
 from pyro_ksd.models.wrappers.sampler import Sampler
-from pyro_ksd.results.groups import common_groups, stamped
 from pyro_ksd.results.result_tree import ResultTree
+from pyro_ksd.results.shared_groups import common_groups, stamped
 from pyro_ksd.sequences.container import Sequences
 
 

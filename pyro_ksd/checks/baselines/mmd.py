@@ -23,8 +23,8 @@ from pyro_ksd.kernels.base import FeatureKernel, Kernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.wrappers.sampler import Sampler
-from pyro_ksd.results.groups import common_groups, stamped
 from pyro_ksd.results.result_tree import ResultTree
+from pyro_ksd.results.shared_groups import common_groups, stamped
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import default_views
 
