@@ -75,7 +75,7 @@ PROGRAM = """
 from pathlib import Path
 from benchmarks import mutants
 
-mutants._ROOT, mutants._LONGER = Path("project").absolute(), (1, 1)
+mutants._ROOT, mutants._SECONDS = Path("project").absolute(), 2
 workshop = mutants.Workshop(Path.cwd())
 file, tests = "pkg/half.py", ["tests/test_half.py"]
 wrong, _ = mutants.mutants_of(file, Path("project", file).read_bytes())
