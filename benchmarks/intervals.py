@@ -24,8 +24,9 @@ from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.factor_tolerance import tolerated_factors
 from pyro_ksd.fit_tests.fault_sizes import effect_sizes
+from pyro_ksd.fit_tests.jumps import Jumps, scored_jumps
 from pyro_ksd.fit_tests.localization import localize
-from pyro_ksd.fit_tests.tilting import Jumps, scored_jumps, tilt_each
+from pyro_ksd.fit_tests.tilting import tilt_each
 from pyro_ksd.models import LinearChainMRF, MarkovSequence, SequenceModel, constrain
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import default_views

@@ -19,8 +19,9 @@ from pyro_ksd.common.option_checks import check_level, found
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import edit_bounds
+from pyro_ksd.fit_tests.jumps import jumps_of
 from pyro_ksd.fit_tests.tilt_selection import select_tilts
-from pyro_ksd.fit_tests.tilting import LEAST_EVENTS, jumps_of
+from pyro_ksd.fit_tests.tilting import LEAST_EVENTS
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.duck_typing import adapted

@@ -26,7 +26,8 @@ from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
-from pyro_ksd.fit_tests.tilting import ENOUGH, Jumps, Tilts, scored_jumps, tilt_each, tilts_at
+from pyro_ksd.fit_tests.jumps import Jumps, scored_jumps
+from pyro_ksd.fit_tests.tilting import ENOUGH, Tilts, tilt_each, tilts_at
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.visits import Visits

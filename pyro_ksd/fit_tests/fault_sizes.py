@@ -13,8 +13,9 @@ from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.counts import Count, count_values
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.count_rates import CountTotals, mean_counts, mean_rates
+from pyro_ksd.fit_tests.jumps import Jumps, scored_jumps, scored_length_jumps
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
-from pyro_ksd.fit_tests.tilting import Jumps, scored_jumps, scored_length_jumps, tilt_each
+from pyro_ksd.fit_tests.tilting import tilt_each
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import View
 

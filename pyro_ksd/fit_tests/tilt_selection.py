@@ -25,7 +25,8 @@ import torch
 from torch import Tensor
 from torch.special import ndtri
 
-from pyro_ksd.fit_tests.tilting import Jumps, Sides, Tilts, tilt_jointly
+from pyro_ksd.fit_tests.jumps import Jumps
+from pyro_ksd.fit_tests.tilting import Sides, Tilts, tilt_jointly
 
 MOST_FACTORS = 20
 """A model that needs more factors than that has another fault than a few wrong weights."""

@@ -20,7 +20,8 @@ from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests import factor_tolerance as module
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.factor_tolerance import ToleratedFactors, tolerated_factors
-from pyro_ksd.fit_tests.tilting import Jumps, tilts
+from pyro_ksd.fit_tests.jumps import Jumps
+from pyro_ksd.fit_tests.tilting import tilts
 from pyro_ksd.kernels import ContiguousKernel
 from pyro_ksd.models import LinearChainMRF, SequenceModel
 from pyro_ksd.models.wrappers.tilted import TiltedModel

@@ -14,8 +14,9 @@ from torch import Tensor
 from pyro_ksd.edits.counts import Count, count_values
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests import tilt_selection
+from pyro_ksd.fit_tests.jumps import jumps_of
 from pyro_ksd.fit_tests.tilt_selection import SelectedTilts, effective_scores, select_tilts
-from pyro_ksd.fit_tests.tilting import Tilts, jumps_of, tilt_jointly
+from pyro_ksd.fit_tests.tilting import Tilts, tilt_jointly
 from pyro_ksd.models.wrappers.tilted import TiltedModel
 from pyro_ksd.sequences.container import Sequences
 

@@ -21,12 +21,10 @@ from torch import Tensor
 from pyro_ksd.edits.counts import Count
 from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.fit_tests import tilting
+from pyro_ksd.fit_tests.jumps import Jumps, jumps_of
 from pyro_ksd.fit_tests.tilting import (
-    Jumps,
     Sides,
     Tilts,
-    jumps_of,
-    length_jumps,
     selection_shift,
     tilt_each,
     tilt_jointly,
@@ -138,22 +136,6 @@ def test_frequent_counts_need_only_some_of_the_data(monkeypatch: pytest.MonkeyPa
     assert len(jumps_of(model, data, zs(), counts[1:], enough=4000)) < len(some)
 
 
-def test_counts_that_have_enough_leave_the_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever of two counts has enough first, and no further chunk is looked at once both have."""
-    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 2000)
-    model = bounded(spread_chain())
-    data = SPACE[torch.randint(1, len(SPACE), (100,), generator=torch.Generator().manual_seed(1))]
-    counts = [Count("ngram", (0,)), Count("ngram", (2, 2, 2))]
-    whole = [part.count.bincount(minlength=2).tolist() for part in jumps_of(model, data, zs(), counts)]
-    enough = whole[0][0]
-    assert sum(rare for _, rare in whole) < enough
-    for order in (counts, counts[::-1]):
-        found = [part.count.bincount(minlength=2).tolist() for part in jumps_of(model, data, zs(), order, enough)]
-        expected = [whole[0], *([0, rare] for _, rare in whole[1:])]
-        assert found == (expected if order is counts else [own[::-1] for own in expected])
-    assert len(jumps_of(model, data, zs(), counts[:1], enough)) == 1 < len(whole)
-
-
 @pytest.mark.parametrize(("size", "known"), [(5.0, True), (10.9, True), (15.0, False)])
 def test_factors_that_are_too_large_are_not_estimates(size: float, known: bool) -> None:
     """Twenty sequences gain the count with the probability ratio exp(-size), and twenty lose it with exp(size)."""
@@ -191,18 +173,6 @@ def test_joint_factors_separate_cause_from_side_effect() -> None:
     assert float((alone[1:4] - 1).abs().max()) > 0.1
 
 
-def test_tilted_jumps_are_those_of_the_tilted_model() -> None:
-    model = bounded(spread_chain())
-    data = SPACE[(model.log_joint(SPACE) > -torch.inf).nonzero().squeeze(1)[::7]]
-    theta = torch.tensor([0.5, -1.0, 2.0, 0.1], dtype=torch.double)
-    [plain] = jumps_of(model, data, zs(), COUNTS)
-    [expected] = jumps_of(TiltedModel(model, dict(zip(COUNTS, theta.tolist(), strict=True))), data, zs(), COUNTS)
-    found = plain.tilted(theta)
-    torch.testing.assert_close(found.log_ratio, expected.log_ratio, rtol=1e-6, atol=1e-6)
-    assert float((found.log_ratio - plain.log_ratio).abs().min()) > 0.05
-    assert found.count.tolist() == plain.count.tolist()
-
-
 def test_one_joint_factor_is_a_single_one() -> None:
     model = bounded(spread_chain())
     data = SPACE[torch.randint(1, len(SPACE), (60,), generator=torch.Generator().manual_seed(1))]
@@ -210,26 +180,6 @@ def test_one_joint_factor_is_a_single_one() -> None:
     joint = tilt_jointly(jumps_of(model, data, zs(), COUNTS[:1]), [0], 0.95)
     for name in ("log_factor", "error", "low", "high", "events"):
         torch.testing.assert_close(getattr(joint, name), getattr(single, name), rtol=1e-8, atol=1e-9)
-
-
-def test_growth_in_plain_sums() -> None:
-    model = small_mrf(longest=7)
-    data = Sequences.of([[0, 1], [], [2, 2, 1, 0, 0, 1, 2]], 3)
-    [jumps] = length_jumps(model, data, zs())
-    rows: list[Codes] = [tuple(x) for x in data.to_lists()]  # type: ignore[misc]
-
-    def p(x: Codes) -> float:
-        return float(model.log_joint(Sequences.of([x], 3)).exp())
-
-    def block(x: Codes) -> float:
-        return sum(p((*x, symbol)) for symbol in range(3))
-
-    up = [(row, math.log(block(x) / p(x)), 1) for row, x in enumerate(rows) if block(x) > 0]
-    down = [(row, math.log(p(x[:-1]) / block(x[:-1])), -1) for row, x in enumerate(rows) if x]
-    owners, ratios, changes = zip(*up, *down, strict=True)
-    assert jumps.owner.tolist() == list(owners)
-    assert jumps.change.tolist() == list(changes)
-    torch.testing.assert_close(jumps.log_ratio, torch.tensor(ratios, dtype=torch.double), rtol=1e-10, atol=1e-12)
 
 
 def test_the_length_is_not_blamed_for_symbols() -> None:
