@@ -26,7 +26,7 @@ NEWER_INSTALLED := .venv-arviz1/installed
 # The lowest versions that pyproject.toml declares, on the lowest Python.
 LOWEST_BIN := .venv-lowest/bin
 LOWEST_INSTALLED := .venv-lowest/installed
-LOWEST_TESTS := $(addprefix tests/,checks edits models/posterior plots results sequences)
+LOWEST_TESTS := $(addprefix tests/,checks/test_model_check.py edits models/posterior plots results sequences)
 
 # Where the site goes.
 BUILD := build

@@ -162,13 +162,13 @@ def test_draws_of_signs_that_do_not_fit_into_memory_at_once(monkeypatch: pytest.
 def test_parts_with_other_codes_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sparse features: every part has columns of its own, and takes as many draws as fit for these."""
     monkeypatch.setattr("pyro_ksd.stein.summation.SIGNED_ENTRIES", 30_000)
-    model = random_walk(40, hold=0.1)
-    drawn = model.draw(60, torch.Generator().manual_seed(2))
+    model = random_walk(30, hold=0.1)
+    drawn = model.draw(30, torch.Generator().manual_seed(2))
     views = {"views": ["content-2", "content-3"]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some views hardly recur
         whole = ksd_check(model, drawn, bootstrap="wild", **views, **options())
-        assert_same(whole, ksd_check(model, in_parts(drawn, (5, 60)), **views, **options()))
+        assert_same(whole, ksd_check(model, in_parts(drawn, (5, 30)), **views, **options()))
 
 
 # ------------------------------------------------------------------------------------------------ models

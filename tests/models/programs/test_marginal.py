@@ -406,7 +406,16 @@ def test_wrong_guides_are_named(kind: str, message: str) -> None:
         as_model(random_effect, DATA, marginal=Marginal(wrong_guide(kind)))
 
 
-@pytest.mark.parametrize(("loc", "scale"), [(0.0, 0.5), (0.0, 0.05), (2.0, 0.3), (20.0, 0.1), (0.0, 30.0)])
+@pytest.mark.parametrize(
+    ("loc", "scale"),
+    [
+        (0.0, 0.05),
+        pytest.param(0.0, 0.5, marks=pytest.mark.slow),
+        pytest.param(2.0, 0.3, marks=pytest.mark.slow),
+        (20.0, 0.1),
+        pytest.param(0.0, 30.0, marks=pytest.mark.slow),
+    ],
+)
 def test_a_bad_guide_does_no_harm_in_silence(loc: float, scale: float) -> None:
     """A guide that is too narrow or in the wrong place covers hardly anything, and no point of its own shows it."""
 

@@ -71,16 +71,16 @@ def test_ratios_against_plain_python() -> None:
 
 
 def test_the_true_model_is_accepted_and_a_wrong_one_rejected() -> None:
-    options: dict[str, Any] = {"end": END, "num_bootstrap": 200, "progress": False}
+    options: dict[str, Any] = {"end": END, "num_bootstrap": 200, "localize": False, "progress": False}
     rejected = 0
-    for seed in range(10):
+    for seed in range(5):
         check = ksd_check(bigrams, drawn(150, seed), **options)
         assert check["ksd"].attrs["edits"] == "deletion, insertion, substitution"
         assert "length" in check["ksd"]["view"].values
         rejected += float(check["ksd"]["p_value_overall"]) <= 0.05
         wrong = ksd_check(lambda sequences, lengths: bigrams(sequences, lengths, OTHER), drawn(150, seed), **options)
         assert float(wrong["ksd"]["p_value_overall"]) < 0.05
-    assert rejected <= 3  # more have a probability of 0.001
+    assert rejected <= 2  # more have a probability of 0.0012
 
 
 def test_edits_in_front_of_the_end_say_as_much() -> None:
