@@ -490,7 +490,7 @@ def test_a_check_uses_the_edits_that_suit_the_model() -> None:
 @pytest.mark.parametrize("bootstrap", ["wild", "parametric"])
 def test_a_check_finds_another_network_and_not_its_own(bootstrap: Any) -> None:
     lm, other = model(None), model(None, Scrambled(seed=1))
-    options: dict[str, Any] = {"num_bootstrap": 99, "progress": False, "bootstrap": bootstrap}
+    options: dict[str, Any] = {"num_bootstrap": 99, "localize": False, "progress": False, "bootstrap": bootstrap}
     own, wrong = (one.draw(120, torch.Generator().manual_seed(3)) for one in (lm, other))
     assert float(ksd_check(lm, own, **options)["ksd"]["p_value_overall"]) > 0.05
     assert float(ksd_check(lm, wrong, **options)["ksd"]["p_value_overall"]) <= 0.02

@@ -95,10 +95,11 @@ def test_a_check_with_a_prompt_for_each_sequence(bootstrap: Any) -> None:
     prompts = [PROMPTS[row % len(PROMPTS)] for row in range(90)]
     covariates = Covariates.of(prompts, 90)
     data = own.draw_given(covariates, torch.Generator().manual_seed(3))
-    check = ksd_check(own, data, bootstrap=bootstrap, num_bootstrap=100, progress=False)
+    options: Any = {"bootstrap": bootstrap, "num_bootstrap": 100, "localize": False, "progress": False}
+    check = ksd_check(own, data, **options)
     assert float(check["ksd"]["p_value_overall"]) > 0.05
     other = AutoregressiveModel(Scrambled(seed=5), end=END, max_length=LONGEST)
-    check = ksd_check(other, data, bootstrap=bootstrap, num_bootstrap=100, progress=False)
+    check = ksd_check(other, data, **options)
     assert float(check["ksd"]["p_value_overall"]) < 0.05
 
 

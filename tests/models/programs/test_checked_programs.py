@@ -60,7 +60,8 @@ def test_features_of_the_length_are_the_same_for_programs_that_draw_alike() -> N
 
 
 def test_the_parametric_bootstrap_of_a_program_has_the_law_of_the_distribution() -> None:
-    found = [ksd_check(m, DATA, num_bootstrap=300, progress=False) for m in (CHAIN, programs.chain_with_stop)]
+    options: Any = {"num_bootstrap": 300, "localize": False, "progress": False}
+    found = [ksd_check(m, DATA, **options) for m in (CHAIN, programs.chain_with_stop)]
     a, b = (check["ksd_null"]["ksd"].values[0] for check in found)
     for view in range(a.shape[1]):  # two samples of one law: their means differ by little
         spread = ((a[:, view].var() + b[:, view].var()) / 300) ** 0.5

@@ -54,7 +54,7 @@ def expected_warning(style: Style) -> AbstractContextManager[Any]:
 def p_value(style: Style, program: Any, parameters: Any) -> float:
     data = chords(style.draw(style.count))
     with expected_warning(style):
-        check = ksd_check(program, data, parameters=parameters, num_bootstrap=200, progress=False)
+        check = ksd_check(program, data, parameters=parameters, num_bootstrap=200, localize=False, progress=False)
     return float(check["ksd"]["p_value_overall"])
 
 

@@ -44,6 +44,7 @@ def p_value(style: Style, program: Any, parameters: Any) -> float:
             parameters=parameters,
             bootstrap="wild",
             num_bootstrap=200,
+            localize=False,
             progress=False,
         )
     return float(check["ksd"]["p_value_overall"])

@@ -23,6 +23,7 @@ MODULES = [pyro_styles, pyro_styles_hmm, pyro_styles_hidden, pyro_styles_lengths
 STYLES: dict[str, Style] = {name: style for module in MODULES for name, style in module.STYLES.items()}
 # Every other program is checked by default, the others with the slow tests; log-ratios are always compared.
 CHECKED = [pytest.param(name, marks=[pytest.mark.slow] if index % 2 else []) for index, name in enumerate(STYLES)]
+OPTIONS: Any = {"bootstrap": "wild", "num_bootstrap": 200, "localize": False, "progress": False}
 FEW = [[0, 1, 1, 2], [2], [1, 1, 0], [0, 0], [2, 1, 0, 1, 1]]
 
 
@@ -33,9 +34,7 @@ def expected_warning(style: Style) -> AbstractContextManager[Any]:
 def p_value(style: Style, program: Any, parameters: Any) -> float:
     data = Sequences.of(style.draw(style.count), style.size)
     with expected_warning(style):
-        check = ksd_check(
-            program, data, parameters=parameters, end=style.end, bootstrap="wild", num_bootstrap=200, progress=False
-        )
+        check = ksd_check(program, data, parameters=parameters, end=style.end, **OPTIONS)
     return float(check["ksd"]["p_value_overall"])
 
 
