@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import arviz
 import numpy as np
 import pytest
 import xarray as xr
@@ -196,9 +197,6 @@ def test_posterior_and_check_in_one_file_that_arviz_reads(tmp_path: Path) -> Non
     tree.to_netcdf(tmp_path / "all.nc", engine="h5netcdf")
     with xr.open_datatree(tmp_path / "all.nc", engine="h5netcdf") as again:
         xr.testing.assert_identical(again.load(), tree)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            import arviz
         table = arviz.summary(to_inference_data(again), kind="stats")
     assert table.index.tolist()[:2] == ["scale", "start[0, 0]"]
     assert float(table["mean"].iloc[0]) == pytest.approx(float(tree["posterior"]["scale"].mean()), abs=0.06)
