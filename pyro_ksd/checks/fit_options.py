@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that every test of fit takes."""
+"""Options that tests of fit share, and how to name them."""
 
 from __future__ import annotations
 
@@ -32,3 +32,17 @@ def check_options(
     if sampler is not None:
         check_sampler(sampler)
     return check_number("num_bootstrap", num_bootstrap, least=1), as_seed(seed)
+
+
+def passed(**arguments: Any) -> str:
+    """Which of some arguments a user has passed, in words; ``""`` if none is.
+
+    :param arguments: by their names; ``None``, ``False`` and ``"auto"`` mean that they are left out.
+
+    >>> passed(gram=True, posterior=None, order="auto", tolerance=0.1)
+    'gram=, tolerance='
+    """
+    left_out = (
+        value is None or value is False or (isinstance(value, str) and value == "auto") for value in arguments.values()
+    )
+    return ", ".join(f"{name}=" for name, out in zip(arguments, left_out, strict=True) if not out)

@@ -5,50 +5,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from time import perf_counter
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
+from pyro_ksd.checks.after_inference import check_alone, check_inference, divided_check, posterior_check, split_check
 from pyro_ksd.checks.check_of_parts import check_for_parts, partitioned_check
-from pyro_ksd.checks.check_setup import set_up_check
+from pyro_ksd.checks.check_request import CheckRequest
 from pyro_ksd.checks.data_argument import as_sequences
 from pyro_ksd.checks.end_argument import chosen_ends
 from pyro_ksd.checks.fit_options import check_options
-from pyro_ksd.checks.held_out_check import FoldPosteriors, check_put_aside
-from pyro_ksd.checks.posterior_argument import draws_of, posterior_group
-from pyro_ksd.checks.replication import replicated_data
-from pyro_ksd.checks.views_argument import (
-    is_read_off_data,
-    keep_lengths,
-    kinds_of_edits,
-    warn_of_constant_features,
-)
+from pyro_ksd.checks.given_parameters import parameter_check
+from pyro_ksd.checks.model_argument import ModelArgument
 from pyro_ksd.common.checkpoints import Checkpoint
-from pyro_ksd.common.draw_counts import draws_in_all
-from pyro_ksd.common.option_checks import check_flag, check_function, check_number, check_share
+from pyro_ksd.common.option_checks import check_function, check_number
 from pyro_ksd.common.progress import one_bar
 from pyro_ksd.common.random_numbers import Seed
-from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
-from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
-from pyro_ksd.fit_tests.localization import localize as localized
-from pyro_ksd.fit_tests.misfit_extent import extent
-from pyro_ksd.fit_tests.predictive import posterior_predictive
-from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.conversion import as_model
+from pyro_ksd.fit_tests.absolute import Bootstrap
 from pyro_ksd.models.duck_typing import adapted
-from pyro_ksd.models.fitting.refits import refitted
 from pyro_ksd.models.fitting.user_fits import Fit
-from pyro_ksd.models.impossible_sequences import ImpossibleSequences
-from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.models.programs.marginal import Marginal
 from pyro_ksd.models.wrappers.sampler import Sampler
-from pyro_ksd.models.wrappers.verified_tables import SHARE
-from pyro_ksd.results.groups import p_value_datatree, to_datatree
-from pyro_ksd.results.held_out_groups import held_out_datatree
-from pyro_ksd.results.predictive_groups import predictive_datatree
 from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.partitions import PartitionedSequences
@@ -171,174 +149,44 @@ def ksd_check(
     (a lower bound)
     """
     num_bootstrap, seed = check_options(num_bootstrap, level, seed, progress, bootstrap=bootstrap, sampler=sampler)
-    check_flag("localize", localize)
-    check_flag("attribution", attribution)
-    check_flag("gram", gram)
-    check_flag("replicates", replicates)
-    stated = _stated_order(order)
-    if tolerance is not None:
-        check_share("tolerance", tolerance)
+    argument = ModelArgument(model, parameters, _stated_order(order), marginal, sampler)
     if refit is not None:
         check_function("refit", refit, "model", "sequences")
-    _check_inference(posterior, held_out, fit, folds)
+    check_inference(posterior, held_out, fit, folds)
     if replicates and (held_out is True or fit is not None):
         raise ValueError("replicates: expected no held_out= or fit= beside it, which keep no replicated data")
-    if not localize:
-        _check_localized(
-            tolerance=tolerance,
-            attribution=attribution or None,
-            gram=gram or None,
-            replicates=replicates or None,
-            posterior=posterior,
-            fit=fit,
-        )
-    kept = None if checkpoint is None else Checkpoint(checkpoint)
-    known = adapted(model)
-    if isinstance(data, PartitionedSequences):
-        parametric = bootstrap if bootstrap == "parametric" else None
-        check_for_parts(
-            posterior=posterior,
-            fit=fit,
-            refit=refit,
-            bootstrap=parametric,
-            replicates=replicates or None,
-            attribution=attribution or None,
-            gram=gram or None,
-            localize=None if localize else False,
-        )
-
-        def ready_for(some: Sequences, ends: tuple[int, ...]) -> SequenceModel:
-            named = [some.symbols[code] for code in ends] or None
-            return as_model(
-                model, some, parameters=parameters, order=stated, end=named, marginal=marginal, sampler=sampler
-            )
-
-        with one_bar(show=progress):
-            return partitioned_check(
-                ready_for,
-                data,
-                end=end,
-                views=views,
-                neighborhood=neighborhood,
-                balancing=balancing,
-                num_bootstrap=num_bootstrap,
-                level=level,
-                tolerance=tolerance,
-                checkpoint=kept,
-                seed=seed,
-                progress=progress,
-            )
-    sequences = as_sequences(data, known)
-    ends = chosen_ends(end, neighborhood, sequences)
-    named = [sequences.symbols[code] for code in ends] or None
-    if posterior is not None or fit is not None:
-        _check_alone(
-            "posterior" if fit is None else "fit",
-            parameters=parameters,
-            sampler=sampler,
-            refit=refit,
-            attribution=attribution or None,
-            gram=gram or None,
-            bootstrap=bootstrap,
-            tolerance=tolerance,
-        )
-        options: dict[str, Any] = {"ends": ends, "marginal": marginal}
-        options["order"] = stated if held_out or fit is not None else order
-        if fit is not None:
-            of_folds = FoldPosteriors(
-                model,
-                sequences,
-                fit,
-                5 if folds is None else folds,
-                num_replicates=num_bootstrap,
-                options=options,
-                checkpoint=kept,
-                seed=seed,
-            )
-            draws = of_folds[0]
-        else:
-            num_draws = draws_in_all(num_bootstrap) if held_out else num_bootstrap
-            draws = PosteriorModels(model, sequences, draws_of(posterior), num_draws=num_draws, **options)
-        ready: SequenceModel = draws[0]
-    elif refit is not None:
-        if parameters is not None:
-            raise ValueError("refit: expected no parameters= beside it, which it finds itself; leave them out")
-        refit_to = _refitted(refit, model, order=stated, end=named, marginal=marginal, sampler=sampler)
-        ready = refit_to(sequences)
-    else:
-        ready = as_model(
-            model, sequences, parameters=parameters, order=stated, end=named, marginal=marginal, sampler=sampler
-        )
-    if bootstrap == "auto" and is_read_off_data(sequences):
-        bootstrap = "wild"  # new data sets would have vectors that the alphabet lacks
-    setup = set_up_check(ready, sequences, ends, views, neighborhood, balancing, draws=True)
-    ready = setup.model
-    if bootstrap == "auto" and refit is None and keep_lengths(setup.views) and _differ(setup.drawn, sequences):
-        bootstrap = "wild"  # the lengths are given, but those of new data sets would be the model's
-    impossible = setup.impossible
-    possible = sequences
-    sites = {}
-    if len(impossible):
-        _report_impossible(impossible, len(sequences))
-        possible = sequences[impossible.others]
-        rows = impossible.rows.tolist()
-        sites = dict(zip(rows, ready.impossible_sites(sequences[rows]), strict=True))
-    settings: dict[str, str | int | float] = {"seed": seed, "level": level, "edits": kinds_of_edits(setup.views)}
-    if ready.ratio_error is not None:
-        settings["ratio_error"] = ready.ratio_error
-    if fit is not None or held_out:
-        started = perf_counter()
-        if fit is not None:
-            split = of_folds.check(impossible.others.nonzero()[:, 0], setup.views, progress=progress)
-        else:
-            split = check_put_aside(draws, possible, setup.views, checkpoint=kept, seed=seed, progress=progress)
-        warn_of_constant_features(split.views, torch.cat([split.statistic[None], split.null.statistic]))
-        settings["seconds_posterior"] = perf_counter() - started
-        return held_out_datatree(split, sequences, sites, settings=settings)
-    if posterior is not None:
-        with one_bar(show=progress):
-            found = posterior_predictive(
-                draws, possible, setup.views, tokens=replicates, checkpoint=kept, seed=seed, progress=progress
-            )
-        warn_of_constant_features(found.views, torch.cat([found.realized, found.replicated.statistic]))
-        settings |= _used_tables(found.verified_order)
-        own = posterior_group(posterior, draws)
-        return predictive_datatree(found, sequences, sites, settings=settings, posterior=own)
-    with one_bar(show=progress):
-        result = goodness_of_fit(
-            ready,
-            possible,
-            setup.views,
-            bootstrap=bootstrap,
-            refit=None if refit is None else refit_to,
-            log_joint=impossible.log_joint[impossible.others],
-            num_bootstrap=num_bootstrap,
-            verified_tables=order == "auto",
-            checkpoint=kept,
-            seed=seed,
-            progress=progress,
-        )
-        settings |= _used_tables(result.verified_order)
-        warn_of_constant_features(result.views, torch.cat([result.statistic[None], result.null.statistic]))
-        if not localize:
-            return p_value_datatree(result, sequences, sites, settings=settings)
-        started = perf_counter()
-        places = localized(result, attribution=attribution, progress=progress)
-    size = extent(
-        result,
-        places,
-        possible,
-        setup.drawn,
+    request = CheckRequest(
+        views=views,
+        neighborhood=neighborhood,
+        balancing=balancing,
+        bootstrap=bootstrap,
+        num_bootstrap=num_bootstrap,
         level=level,
         tolerance=tolerance,
-        num_impossible=len(impossible),
+        localize=localize,
+        attribution=attribution,
+        gram=gram,
+        replicates=replicates,
+        verifies_tables=order == "auto",
+        checkpoint=None if checkpoint is None else Checkpoint(checkpoint),
         seed=seed,
+        progress=progress,
     )
-    settings["seconds_localization"] = perf_counter() - started
-    replicated = None
-    if setup.drawn is not None:
-        replicated = replicated_data(ready, possible, seed, many=result.kind != "wild", tokens=replicates)
-    return to_datatree(result, places, sequences, sites, size, settings=settings, gram=gram, replicates=replicated)
+    request.check_localized(posterior=posterior, fit=fit)
+    known = adapted(model)
+    if isinstance(data, PartitionedSequences):
+        check_for_parts(request, posterior=posterior, fit=fit, refit=refit)
+        with one_bar(show=progress):
+            return partitioned_check(argument, data, end, request)
+    sequences = as_sequences(data, known)
+    ends = chosen_ends(end, neighborhood, sequences)
+    if posterior is None and fit is None:
+        return parameter_check(argument, sequences, ends, request, refit)
+    check_alone("posterior" if fit is None else "fit", argument, request, refit)
+    if fit is not None:
+        return divided_check(argument, sequences, ends, request, fit, folds)
+    check = split_check if held_out else posterior_check
+    return check(argument, sequences, ends, request, posterior)
 
 
 def _stated_order(order: object) -> int | None:
@@ -348,63 +196,3 @@ def _stated_order(order: object) -> int | None:
     if isinstance(order, str):
         raise ValueError(f"order: expected 'auto', an integer of at least 1, or None, found {order!r}")
     return check_number("order", order, least=1)
-
-
-def _used_tables(order: int | None) -> dict[str, str | int | float]:
-    """The attributes that say of what order verified tables were, if there were any, and what share was verified."""
-    return {} if order is None else {"verified_order": order, "verified_share": SHARE}
-
-
-def _differ(drawn: Sequences | None, sequences: Sequences) -> bool:
-    """Whether there are draws, and not all of them and of the data have one length."""
-    return drawn is not None and len(torch.cat([drawn.lengths, sequences.lengths]).unique()) > 1
-
-
-def _check_localized(**others: Any) -> None:
-    """Checks that nothing is passed beside ``localize=False`` that needs more than p-values."""
-    passed = ", ".join(f"{name}=" for name, value in others.items() if value is not None)
-    if passed:
-        raise ValueError(f"localize: expected True beside {passed}, found False; leave out localize= or {passed}")
-
-
-def _check_inference(posterior: Any, held_out: object, fit: Any, folds: Any) -> None:
-    """Checks that it is clear which posterior is meant, before anything is computed."""
-    check_flag("held_out", held_out)
-    if held_out and posterior is None:
-        raise ValueError("held_out: expected posterior= beside it, the draws from the other data, found none")
-    if posterior is not None and fit is not None:
-        raise ValueError("fit: expected no posterior= beside it, as it finds one for each fold; leave out one of them")
-    if fit is not None:
-        check_function("fit", fit, "program", "sequences")
-    if folds is not None:
-        if fit is None:
-            raise ValueError("folds: expected fit= beside it, which finds the posterior of each fold, found none")
-        check_number("folds", folds, least=3)
-
-
-def _check_alone(name: str, **others: Any) -> None:
-    """Checks that nothing is passed beside ``posterior=`` or ``fit=`` that has no meaning there."""
-    passed = ", ".join(f"{other}=" for other, value in others.items() if value not in (None, "auto"))
-    if passed:
-        raise ValueError(f"{name}: expected it alone, found {passed} beside it; leave out {passed}")
-
-
-def _refitted(
-    refit: Callable[[Any, Sequences], Any], model: Any, **options: Any
-) -> Callable[[Sequences], SequenceModel]:
-    """The model as it comes out of a fit to sequences."""
-
-    def fit(sequences: Sequences) -> SequenceModel:
-        found = refitted(refit, model, sequences)
-        if isinstance(found, Mapping):
-            return as_model(model, sequences, parameters=found, **options)
-        return as_model(found, sequences, **options)
-
-    return fit
-
-
-def _report_impossible(impossible: ImpossibleSequences, num_sequences: int) -> None:
-    """Warns of sequences that the model calls impossible, or refuses if hardly any others are left."""
-    if num_sequences - len(impossible) < 2:
-        raise ValueError(f"{impossible.message}, and too few others are left to check: widen the model")
-    warn_user(f"{impossible.message}; the check goes on with the others")
