@@ -69,15 +69,8 @@ def posterior_check(
     :param posterior: the draws, as the user passes them.
     """
     order: int | Literal["auto"] | None = "auto" if request.verifies_tables else model.order
-    draws = PosteriorModels(
-        model.model,
-        sequences,
-        draws_of(posterior),
-        num_draws=request.num_bootstrap,
-        ends=ends,
-        marginal=model.marginal,
-        order=order,
-    )
+    options = _options(model, ends) | {"order": order}
+    draws = PosteriorModels(model.model, sequences, draws_of(posterior), num_draws=request.num_bootstrap, **options)
     prepared = prepared_check(draws[0], sequences, ends, request)
     with one_bar(show=request.progress):
         found = posterior_predictive(
@@ -99,15 +92,8 @@ def split_check(
     model: ModelArgument, sequences: Sequences, ends: tuple[int, ...], request: CheckRequest, posterior: Any
 ) -> ResultTree:
     """The split predictive check of data that the posterior has not seen; parameters as for :func:`posterior_check`."""
-    draws = PosteriorModels(
-        model.model,
-        sequences,
-        draws_of(posterior),
-        num_draws=draws_in_all(request.num_bootstrap),
-        ends=ends,
-        marginal=model.marginal,
-        order=model.order,
-    )
+    num_draws = draws_in_all(request.num_bootstrap)
+    draws = PosteriorModels(model.model, sequences, draws_of(posterior), num_draws=num_draws, **_options(model, ends))
     prepared = prepared_check(draws[0], sequences, ends, request)
     started = perf_counter()
     found = check_put_aside(
@@ -140,7 +126,7 @@ def divided_check(
         fit,
         _FOLDS if folds is None else folds,
         num_replicates=request.num_bootstrap,
-        options={"ends": ends, "marginal": model.marginal, "order": model.order},
+        options=_options(model, ends),
         checkpoint=request.checkpoint,
         seed=request.seed,
     )
@@ -148,6 +134,11 @@ def divided_check(
     started = perf_counter()
     found = posteriors.check(prepared.possible_rows, prepared.setup.views, progress=request.progress)
     return _held_out_datatree(found, prepared, started)
+
+
+def _options(model: ModelArgument, ends: tuple[int, ...]) -> dict[str, Any]:
+    """How the models of posterior draws read the program."""
+    return {"ends": ends, "marginal": model.marginal, "order": model.order}
 
 
 def _held_out_datatree(found: SplitPredictive, prepared: PreparedCheck, started: float) -> ResultTree:
