@@ -14,7 +14,7 @@ import numpy as np
 from pyro_ksd.common.option_checks import found
 from pyro_ksd.plots import matplotlib_drawing
 from pyro_ksd.plots.picture import Histogram, Line, Mark, Numbers, Panel, Picture, Points, RowBars, Rule
-from pyro_ksd.plots.style import BLUE, PURPLE, VERMILION, refused_options
+from pyro_ksd.plots.style import BLUE, PURPLE, VERMILION, figure_options, refused_options
 
 BACKENDS = ("matplotlib", "plotly", "bokeh")
 _COLORS = {
@@ -31,7 +31,11 @@ _MARKERS = {"circle": "C0", "triangle": "C2", "diamond": "C4"}
 _DOTS = 100  # pixels of an inch
 _NOTE = 0.22  # the share of the width of a panel that its notes take
 _TICK = 0.12  # and that the label of a tick takes
-_BETWEEN = 0.9  # inches between panels one below the other
+_BETWEEN = {"plotly": 1.3, "bokeh": 0.5}  # inches between panels one below the other, for a label and a title
+_AROUND = {"plotly": 1.8, "bokeh": 0.5}  # inches above and below all panels together
+_LEGEND = 0.45  # inches of a legend above a panel
+_LARGER = 1.4  # how many pixels a point of a marker has
+_SMALL = 12  # pixels of small letters
 
 
 def plot_collection_of(
@@ -39,7 +43,8 @@ def plot_collection_of(
     dimension: str | None,
     plot_collection: Any,
     backend: str | None,
-    figure: Mapping[str, Any],
+    figsize: tuple[float, float] | None,
+    backend_kwargs: Mapping[str, Any] | None,
     visuals: Mapping[str, Any],
     aes_by_visuals: Mapping[str, Sequence[str]],
     options: Mapping[str, Any],
@@ -48,7 +53,8 @@ def plot_collection_of(
 
     :param dimension: what the names of the panels are names of; None for a picture with one panel.
     :param plot_collection: where to draw, in place of a new figure.
-    :param figure: arguments of the function that makes a new figure, for matplotlib.
+    :param figsize: width and height of a new figure in inches.
+    :param backend_kwargs: more arguments of the function that makes it.
     :param visuals: changes of the look of marks and texts, by their names; False leaves one out.
     :param aes_by_visuals: the aesthetics that each mark follows; all of them where a mark is not named.
     :param options: of ``PlotCollection.wrap``.
@@ -61,7 +67,7 @@ def plot_collection_of(
         names = np.array(list(picture.panels), dtype=object)
         numbers = xr.Dataset({"panel": (dimension, np.arange(len(names)))}, {dimension: names})
     if plot_collection is None:
-        plot_collection = _new_collection(picture, numbers, backend, figure, options)
+        plot_collection = _new_collection(picture, numbers, backend, figsize, backend_kwargs, options)
     name = plot_collection.backend
     drawing = _MatplotlibDrawing() if name == "matplotlib" else _BackendDrawing(name)
     panels = list(picture.panels.values())
@@ -91,7 +97,12 @@ def plot_collection_of(
 
 
 def _new_collection(
-    picture: Picture, numbers: Any, backend: str | None, figure: Mapping[str, Any], options: Mapping[str, Any]
+    picture: Picture,
+    numbers: Any,
+    backend: str | None,
+    figsize: tuple[float, float] | None,
+    backend_kwargs: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
 ) -> Any:
     from arviz_base import rcParams
     from arviz_plots import PlotCollection
@@ -100,15 +111,18 @@ def _new_collection(
     if name not in BACKENDS:
         raise ValueError(f"backend: expected one of {list(BACKENDS)}, found {found(name)}")
     keywords = {"cols": list(numbers.dims), "col_wrap": picture.columns, **options}
-    keywords["figure_kwargs"] = {**figure, **(options.get("figure_kwargs") or {})}
+    rows = math.ceil(len(picture.panels) / keywords["col_wrap"])
+    width, height = picture.size
     if name != "matplotlib":
-        keywords["figure_kwargs"] = _in_pixels(keywords["figure_kwargs"])
-        rows = math.ceil(len(picture.panels) / keywords["col_wrap"])
+        height += _AROUND[name] + _BETWEEN[name] * (rows - 1)
+    figure = {**figure_options((width, height), figsize, backend_kwargs), **(options.get("figure_kwargs") or {})}
+    if name != "matplotlib":
+        figure = _in_pixels(figure)
         if name == "plotly" and rows > 1:
-            space = min(_BETWEEN * _DOTS / keywords["figure_kwargs"]["figsize"][1], 0.9 / (rows - 1))
-            keywords["figure_kwargs"].setdefault("vertical_spacing", space)
-    with refused_options(keywords["figure_kwargs"]):
-        return PlotCollection.wrap(numbers, backend=name, **keywords)
+            inner = max(figure["figsize"][1] / _DOTS - _AROUND[name], _BETWEEN[name])
+            figure.setdefault("vertical_spacing", min(_BETWEEN[name] / inner, 0.9 / (rows - 1)))
+    with refused_options(figure):
+        return PlotCollection.wrap(numbers, backend=name, **{**keywords, "figure_kwargs": figure})
 
 
 def _in_pixels(figure: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,7 +171,7 @@ class _BackendDrawing:
         match mark:
             case Points():
                 line = {key: look[key] for key in ("color", "alpha", "width") if key in look}
-                points = {key: value for key, value in look.items() if key != "width"}
+                points = {"width": 1.5, **look} if "facecolor" in look else look
                 if mark.half is not None:
                     ends = np.stack([mark.x - mark.half, mark.x + mark.half, np.full(len(mark.x), np.nan)], -1)
                     self.functions.line(forward(ends).ravel(), np.repeat(mark.y, 3), target, **line)
@@ -201,7 +215,7 @@ class _BackendDrawing:
         if rows is not None:
             if noted:
                 place = high + 0.02 * (right - low)
-                texts = {"color": "B1", "horizontal_align": "left", **_arguments(changes, "notes")}
+                texts = {"color": "B1", "size": _SMALL, "horizontal_align": "left", **_arguments(changes, "notes")}
                 count = np.arange(len(rows.notes))
                 draw.text(np.full(len(count), place), count, np.array(rows.notes), target, **texts)
             if changes.get("ticklabels") is False:
@@ -214,6 +228,7 @@ class _BackendDrawing:
                 draw.yticks(list(range(len(labels))), labels, target, **_arguments(changes, "ticklabels"))
         elif not panel.y_numbers:
             draw.remove_axis(target, axis="y")
+            draw.grid(target, axis="y", color=None)
             title = title or panel.y_label
         if title and changes.get("title") is not False:
             draw.title("\n".join(title), target, **{"color": "B1", **_arguments(changes, "title")})
@@ -221,9 +236,11 @@ class _BackendDrawing:
             draw.xlabel("\n".join(panel.x_label), target, **_arguments(changes, "x_label"))
         if panel.y_numbers and panel.y_label and changes.get("y_label") is not False:
             draw.ylabel("\n".join(panel.y_label), target, **_arguments(changes, "y_label"))
+        if self.name == "plotly":
+            around = _AROUND["plotly"] * _DOTS
+            target.figure.update_layout(margin={"t": 0.55 * around, "b": 0.45 * around})
         if self.name == "bokeh" and legend != "none" and target.legend:
-            target.add_layout(target.legend[0], "above")
-            target.legend[0].orientation = "horizontal"
+            _place_legend(target, legend)
 
     def _row_bars(
         self, target: Any, rows: Any, values: Numbers, filled: bool, look: Mapping[str, Any], changes: Mapping[str, Any]
@@ -234,7 +251,7 @@ class _BackendDrawing:
             keywords["facecolor"] = _COLORS["background"]
             keywords.pop("color", None)
             hatch: dict[str, dict[str, Any]] = {
-                "plotly": {"marker": {"pattern": {"shape": "/", "solidity": 0.3}}},
+                "plotly": {"marker": {"line": {"width": 1}, "pattern": {"shape": "/", "fgcolor": "gray"}}},
                 "bokeh": {"hatch_pattern": "/", "hatch_color": "gray"},
             }
             keywords = {**hatch.get(self.name, {}), **keywords}
@@ -250,8 +267,10 @@ class _BackendDrawing:
         for name in ("color", "facecolor", "edgecolor"):
             if name in keywords:
                 keywords[name] = _COLORS[keywords[name]]
-        if self.name == "bokeh" and "size" in keywords:
-            keywords["size"] = math.sqrt(keywords["size"])  # its size is a diameter
+        if "size" in keywords:
+            keywords["size"] *= _LARGER**2
+            if self.name == "bokeh":
+                keywords["size"] = math.sqrt(keywords["size"])  # its size is a diameter
         return keywords
 
     def _named(self, label: str) -> dict[str, Any]:
@@ -290,6 +309,17 @@ class _BackendDrawing:
         low, high = (float(panel.x_scale.forward(end)) for end in self._ends(panel))
         margin = 0.0 if panel.x_limits is not None else 0.05 * (high - low) or 1.0
         return low - margin, high + margin
+
+
+def _place_legend(target: Any, legend: str) -> None:
+    """Puts the legend of bokeh, which stands in the panel, above it, or makes it small."""
+    box = target.legend[0]
+    if legend == "above":
+        target.add_layout(box, "above")
+        target.height += round(_LEGEND * _DOTS)
+        box.update(orientation="horizontal", location="left", padding=2, margin=0, border_line_color=None)
+    else:
+        box.update(padding=2, label_text_font_size="11px", background_fill_alpha=0, border_line_color=None)
 
 
 def _arguments(changes: Mapping[str, Any], name: str) -> dict[str, Any]:

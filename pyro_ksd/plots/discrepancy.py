@@ -99,9 +99,9 @@ def _picture(check: Any, names: list[str], shown: list[str]) -> Picture:
     panels = {}
     for place, (name, words) in enumerate(zip(names, shown, strict=True)):
         realized, replicated = (ppc[kind].sel(view=name).values.ravel() for kind in ("realized", "replicated"))
-        title = [words, f"posterior predictive {p_text(float(p_values.sel(view=name)))}"]
+        title = [words, "posterior predictive", p_text(float(p_values.sel(view=name)))]
         panels[name] = _panel(realized, replicated, title, labeled=place % columns == 0)
-    size = (3.0 * columns, 0.5 + 3.2 * math.ceil(len(names) / columns))
+    size = (3.0 * columns, 0.5 + 3.4 * math.ceil(len(names) / columns))
     return Picture(panels, size, columns, legend="inside")
 
 

@@ -56,9 +56,10 @@ def draw(
     if ax is None and new:
         from pyro_ksd.plots.arviz_drawing import plot_collection_of
 
-        figure = figure_options(picture.size, figsize, backend_kwargs)
+        figure_options(picture.size, figsize, backend_kwargs)  # refuses what it does not know
+        aesthetics = aes_by_visuals or {}
         return plot_collection_of(
-            picture, dimension, plot_collection, backend, figure, changes, aes_by_visuals or {}, pc_kwargs
+            picture, dimension, plot_collection, backend, figsize, backend_kwargs, changes, aesthetics, pc_kwargs
         )
     if backend not in (None, "matplotlib"):
         why = "axes of matplotlib were given" if new else "other backends come with ArviZ 1.0, which needs Python 3.12"

@@ -89,26 +89,27 @@ def finish(ax: Axes, panel: Panel, changes: Mapping[str, Any], legend: str) -> N
         ax.set_xticks(scale.ticks(low, high, LABEL * font_scale() / points(ax)[0]))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
+    least = 4 if panel.square else 2
     if scale.kind == "linear":
-        ax.xaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[0] / (LABEL * font_scale())))))
+        ax.xaxis.set_major_locator(MaxNLocator(max(least, int(points(ax)[0] / (LABEL * font_scale())))))
     if panel.x_limits is not None:
         ax.set_xlim(panel.x_limits)
     if panel.y_limits is not None:
         ax.set_ylim(panel.y_limits)
     ax.spines[["top", "right"] if panel.y_numbers else ["top", "left", "right"]].set_visible(False)
     if panel.y_numbers:
-        ax.yaxis.set_major_locator(MaxNLocator(max(2, int(points(ax)[1] / (LABEL * font_scale())))))
+        ax.yaxis.set_major_locator(MaxNLocator(max(least, int(points(ax)[1] / (LABEL * font_scale())))))
     elif panel.rows is None:
         ax.set_yticks([])
     if panel.title and changes.get("title") is not False:
-        lines = [panel.title[0], *_wrapped(ax, panel.title[1:], 20)]
-        keywords = {"fontsize": "medium", "wrap": True, **_texts(changes, "title")}
-        ax.set_title("\n".join(lines), loc="left", **keywords)
+        lines = panel.title if panel.square else [panel.title[0], *_wrapped(ax, panel.title[1:], 20)]
+        place = {} if panel.square else {"loc": "left", "wrap": True}
+        ax.set_title("\n".join(lines), **{"fontsize": "medium", **place, **_texts(changes, "title")})
     if changes.get("x_label") is not False:
         ax.set_xlabel("\n".join(_wrapped(ax, panel.x_label, 30)), **_texts(changes, "x_label"))
     if changes.get("y_label") is not False:
-        place = {} if panel.y_numbers else {"rotation": 0, "ha": "right", "va": "center"}
-        ax.set_ylabel("\n".join(panel.y_label), **{**place, **_texts(changes, "y_label")})
+        upright = {} if panel.y_numbers else {"rotation": 0, "ha": "right", "va": "center"}
+        ax.set_ylabel("\n".join(panel.y_label), **{**upright, **_texts(changes, "y_label")})
     if legend != "none" and changes.get("legend") is not False and ax.get_legend_handles_labels()[0]:
         if legend == "above":
             legend_above(ax)
@@ -172,11 +173,14 @@ def _write_meanings(ax: Axes, meanings: list[str]) -> None:
 
 
 def _wrapped(ax: Axes, lines: list[str], least: int) -> list[str]:
-    """Lines that are broken where they would be wider than the axes.
+    """Lines that are broken where they would be much wider than the axes.
 
     :param least: how many letters a line may always have.
     """
-    return [textwrap.fill(line, max(least, int(points(ax)[0] / 6))) for line in lines]
+    width = points(ax)[0]
+    letters = max(least, int(width / (6 * font_scale())))
+    fits = [text_width(line, 10 * font_scale()) <= 1.1 * width for line in lines]
+    return [line if fit else textwrap.fill(line, letters) for line, fit in zip(lines, fits, strict=True)]
 
 
 def _bar_look(look: Mapping[str, Any], changes: Mapping[str, Any], filled: bool) -> dict[str, Any]:
