@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyro_ksd.common.option_checks import found
-from pyro_ksd.plots import matplotlib_drawing
+from pyro_ksd.plots.matplotlib_drawing import draw_mark, finish
 from pyro_ksd.plots.picture import Histogram, Line, Mark, Numbers, Panel, Picture, Points, RowBars, Rule
 from pyro_ksd.plots.style import BLUE, PURPLE, VERMILION, figure_options, refused_options
 
@@ -83,7 +83,8 @@ def plot_collection_of(
         if change is False:
             continue
         aesthetics = aes_by_visuals.get(mark, plot_collection.aes_set)
-        draw = partial(_draw_marks, drawing, mark, picture.legend != "none" and visuals.get("legend") is not False)
+        shown = picture.legend != "none" and visuals.get("legend") is not False
+        draw = partial(_draw_marks, drawing, mark, shown)
         plot_collection.map(
             partial(each, draw),
             mark,
@@ -91,8 +92,8 @@ def plot_collection_of(
             ignore_aes=plot_collection.aes_set - set(aesthetics),
             **({} if change is True else change),
         )
-    finish = partial(_finish, drawing, picture.legend, visuals)
-    plot_collection.map(partial(each, finish), "texts", data=numbers, ignore_aes="all", store_artist=False)
+    write = partial(_finish, drawing, picture.legend, visuals)
+    plot_collection.map(partial(each, write), "texts", data=numbers, ignore_aes="all", store_artist=False)
     return plot_collection
 
 
@@ -122,7 +123,12 @@ def _new_collection(
             inner = max(figure["figsize"][1] / _DOTS - _AROUND[name], _BETWEEN[name])
             figure.setdefault("vertical_spacing", min(_BETWEEN[name] / inner, 0.9 / (rows - 1)))
     with refused_options(figure):
-        return PlotCollection.wrap(numbers, backend=name, **{**keywords, "figure_kwargs": figure})
+        made = PlotCollection.wrap(numbers, backend=name, **{**keywords, "figure_kwargs": figure})
+    if name == "matplotlib":
+        panels = np.ravel(made.viz["plot"].values)
+        for unused in [ax for ax in made.viz["figure"].item().axes if ax not in panels]:
+            unused.remove()
+    return made
 
 
 def _in_pixels(figure: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +142,7 @@ def _in_pixels(figure: Mapping[str, Any]) -> dict[str, Any]:
 
 def _draw_marks(drawing: Any, name: str, legend: bool, target: Any, panel: Panel, first: bool, **changes: Any) -> Any:
     marks = [mark for mark in panel.marks if mark.name == name]
-    drawn = [drawing.mark(target, panel, mark, mark.label if first and legend else "", changes) for mark in marks]
+    drawn = [drawing.mark(target, panel, mark, first and legend, changes) for mark in marks]
     return drawn[0] if len(drawn) == 1 else drawn or None
 
 
@@ -147,11 +153,11 @@ def _finish(drawing: Any, legend: str, visuals: Mapping[str, Any], target: Any, 
 class _MatplotlibDrawing:
     """Axes of matplotlib look the same with and without ``arviz_plots``."""
 
-    def mark(self, target: Any, panel: Panel, mark: Mark, label: str, changes: Mapping[str, Any]) -> Any:
-        return matplotlib_drawing.draw_mark(target, mark, label, changes)
+    def mark(self, target: Any, panel: Panel, mark: Mark, legend: bool, changes: Mapping[str, Any]) -> Any:
+        return draw_mark(target, mark, changes)
 
     def finish(self, target: Any, panel: Panel, changes: Mapping[str, Any], legend: str) -> None:
-        matplotlib_drawing.finish(target, panel, changes, legend)
+        finish(target, panel, changes, legend)
 
 
 class _BackendDrawing:
@@ -164,9 +170,9 @@ class _BackendDrawing:
         self.name = name
         self.functions = import_module(f"arviz_plots.backend.{name}")
 
-    def mark(self, target: Any, panel: Panel, mark: Mark, label: str, changes: Mapping[str, Any]) -> Any:
+    def mark(self, target: Any, panel: Panel, mark: Mark, legend: bool, changes: Mapping[str, Any]) -> Any:
         look = {**self._look(mark.look), **changes}
-        named = self._named(label)
+        named = self._named(mark.label) if legend else {}
         forward = panel.x_scale.forward
         match mark:
             case Points():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyro_ksd.common.option_checks import check_mapping, found
-from pyro_ksd.plots import matplotlib_drawing
+from pyro_ksd.plots.matplotlib_drawing import draw_mark, finish
 from pyro_ksd.plots.picture import Picture
 from pyro_ksd.plots.style import axes_for, figure_options
 
@@ -69,13 +69,11 @@ def draw(
         raise ValueError(f"expected no arguments of a PlotCollection, found {', '.join(given)}: {why}")
     axes = axes_for(ax, len(picture.panels), picture.size, figsize, backend_kwargs, columns=picture.columns)
     for number, (one_ax, panel) in enumerate(zip(axes, picture.panels.values(), strict=True)):
-        shown = picture.legend != "none" and number == 0
         for mark in panel.marks:
             change = changes.get(mark.name, {})
             if change is not False:
-                label = mark.label if shown else ""
-                matplotlib_drawing.draw_mark(one_ax, mark, label, {} if change is True else change)
-        matplotlib_drawing.finish(one_ax, panel, changes, picture.legend if number == 0 else "none")
+                draw_mark(one_ax, mark, {} if change is True else change)
+        finish(one_ax, panel, changes, picture.legend if number == 0 else "none")
     return axes
 
 

@@ -38,15 +38,14 @@ _ROOM_WIDTH = 320
 _TWO_LINES = 2.8  # letter heights of a row in which a label may have two lines
 
 
-def draw_mark(ax: Axes, mark: Mark, label: str, changes: Mapping[str, Any]) -> Any:
+def draw_mark(ax: Axes, mark: Mark, changes: Mapping[str, Any]) -> Any:
     """Draws one mark.
 
-    :param label: of the legend.
     :param changes: of its look, in the words of ``arviz_plots``.
     :returns: what matplotlib has drawn.
     """
     look = {**mark.look, **changes}
-    label = label or "_nolegend_"
+    label = mark.label or "_nolegend_"
     match mark:
         case Points(half=None):
             return ax.plot(mark.x, mark.y, label=label, linestyle="none", **_arguments(look))[0]

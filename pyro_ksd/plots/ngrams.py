@@ -90,9 +90,10 @@ def plot_ngrams(
     most = max(len(panel.rows.labels) for panel in panels.values() if panel.rows)
     size = (6.5 + 0.06 * max(map(len, labels)), len(names) * (1.6 + 0.32 * max(most, MIN_ROWS)))
     picture = Picture(panels, size, legend="none")
+    single = view is None or isinstance(view, str)
     drawn = draw(
         picture,
-        "view",
+        None if single else "view",
         ax=ax,
         figsize=figsize,
         backend_kwargs=backend_kwargs,
@@ -102,7 +103,7 @@ def plot_ngrams(
         aes_by_visuals=aes_by_visuals,
         pc_kwargs=pc_kwargs,
     )
-    return one_or_all(drawn, single=view is None or isinstance(view, str))
+    return one_or_all(drawn, single=single)
 
 
 def _panel(check: Any, name: str, shown: str, num: int) -> Panel:
