@@ -88,7 +88,7 @@ def _picture(comparison: Any, labeller: Any) -> Picture:
     table = compare_table(comparison)
     names = [" ".join(name.split()) for name in spelled_names(labeller, "model", list(table.index))]
     level = table.attrs["level"]
-    rows = np.arange(len(table))
+    rows = np.arange(len(table), dtype=float)
     reach = NormalDist().inv_cdf(1 - level / (2 * table.attrs["pairs"]))
     ksd = table["ksd"].to_numpy()
     p_values = table["p_value"].to_numpy()

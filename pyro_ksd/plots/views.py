@@ -85,7 +85,7 @@ def _picture(check: Any, labeller: Any) -> Picture:
     ksd = dataset(check, "ksd")
     names = view_names(check)
     together = ["all views together", *(["impossible sequences"] if has_group(check, "ksd_impossible") else [])]
-    rows = np.arange(len(names) + len(together))
+    rows = np.arange(len(names) + len(together), dtype=float)
     p_values = np.append(ksd["p_value"].values, [p_value_of_views(ksd), 0.0][: len(together)])
     level = float(ksd.attrs["level"])
     smallest = 1 / (ksd.attrs["num_bootstrap"] + 1)
