@@ -115,7 +115,7 @@ $(INSTALLED): $(PACKAGE)
 $(NEWER_INSTALLED): pyproject.toml constraints.txt | $(INSTALLED)
 	"$(NEWER)" -m venv --without-pip .venv-arviz1
 	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip --python $(NEWER_BIN)/python install --quiet \
-		--no-compile arviz h5netcdf h5py jinja2 lazy_loader matplotlib pytest pytest-xdist zarr
+		--no-compile arviz bokeh h5netcdf h5py jinja2 lazy_loader matplotlib plotly pytest pytest-xdist webcolors zarr
 	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip --python $(NEWER_BIN)/python install --quiet \
 		--no-deps --editable .
 	touch $@

@@ -3,14 +3,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 BLUE, VERMILION, PURPLE, GRAY = "#0072b2", "#d55e00", "#8e5ba6", "#666666"
+
+
+def as_axes(plot: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that plots, but always returns axes, also where ArviZ 1.x makes it return a ``PlotCollection``."""
+
+    @wraps(plot)
+    def returns_axes(*args: Any, **options: Any) -> Any:
+        return axes_of(plot(*args, **options))
+
+    return returns_axes
+
+
+def axes_of(picture: Any) -> Any:
+    """The axes of a picture that a function returned: itself, or those of a ``PlotCollection`` of ArviZ 1.x."""
+    if not hasattr(picture, "viz"):
+        return picture
+    axes = picture.viz["plot"].values
+    return axes.item() if axes.ndim == 0 else axes
+
+
+def only_axes(picture: Any) -> Axes:
+    """The axes of a picture with one panel."""
+    (ax,) = np.ravel(axes_of(picture))
+    assert isinstance(ax, Axes)
+    return ax
 
 
 def line(ax: Axes, label: str) -> Any:
@@ -19,14 +47,14 @@ def line(ax: Axes, label: str) -> Any:
     return found
 
 
-def words(ax: Axes) -> list[str]:
-    """The texts inside or beside the axes."""
-    return [text.get_text() for text in ax.texts]
+def words(picture: Any) -> list[str]:
+    """The texts inside or beside the axes of a picture with one panel."""
+    return [text.get_text() for text in only_axes(picture).texts]
 
 
-def labels(ax: Axes) -> list[str]:
-    """The labels of the rows."""
-    return [label.get_text() for label in ax.get_yticklabels()]
+def labels(picture: Any) -> list[str]:
+    """The labels of the rows of a picture with one panel."""
+    return [label.get_text() for label in only_axes(picture).get_yticklabels()]
 
 
 def assert_nothing_overlaps(figure: Figure) -> None:

@@ -36,6 +36,7 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
         "models",
         "which_check",
         "power",
+        "gallery",
         "report",
         "monitoring",
         "large_data",

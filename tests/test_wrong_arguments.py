@@ -1034,7 +1034,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
     ),
     "plot_ngrams": (
         with_defaults(plot_ngrams, check=CHECK),
-        {"check": CHECKS, "view": ["stop", 3, [], ["start"]], "num": COUNTS, **FIGURES},
+        {"check": CHECKS, "view": ["stop", 3, [], ["stop"], [3], {}], "num": COUNTS, **FIGURES},
     ),
     "plot_sequences": (
         with_defaults(plot_sequences, check=CHECK),

@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Thread
 from types import TracebackType
 from typing import Any
 
@@ -18,6 +19,9 @@ DELAY = 2.0
 
 INTERVAL = 0.1
 """How many seconds pass at least before a bar moves."""
+
+BEAT = 1.0
+"""After how many seconds the clock of a bar goes on, also if no step was finished."""
 
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
 _SOON = 1e-6  # a delay of zero would show the bar at once
@@ -152,7 +156,7 @@ _SHARED: ContextVar[tuple[tqdm, float] | None] = ContextVar("_SHARED", default=N
 
 
 def _bar(show: bool, desc: str) -> tqdm:
-    return tqdm(
+    bar = tqdm(
         total=100,
         desc=desc,
         delay=DELAY,
@@ -162,6 +166,20 @@ def _bar(show: bool, desc: str) -> tqdm:
         bar_format=_FORMAT,
         disable=not (show and _is_seen()),
     )
+    if not bar.disable:
+        Thread(target=_keep_clock, args=(bar,), daemon=True).start()
+    return bar
+
+
+def _keep_clock(bar: tqdm) -> None:
+    """Shows the time of a bar once a second until it is closed: a step of a slow model may take many seconds."""
+    while True:
+        time.sleep(BEAT)
+        with bar.get_lock():  # a bar that is being closed waits for it, and then cleans its line
+            if bar.disable:
+                return
+            if bar.desc and time.time() >= bar.start_t + bar.delay:
+                bar.refresh(nolock=True)
 
 
 def _is_seen() -> bool:

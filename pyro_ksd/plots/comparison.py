@@ -3,24 +3,14 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyro_ksd.plots.style import (
-    GRAY,
-    PURPLE,
-    axes_for,
-    background,
-    foreground,
-    legend_above,
-    points,
-    write_beside,
-)
-from pyro_ksd.plots.text_fitting import abbreviations, text_width
+from pyro_ksd.plots.drawing import draw, one_or_all, spelled_names
+from pyro_ksd.plots.picture import Mark, Panel, Picture, Points, Rows, Rule
 from pyro_ksd.results.comparison_table import RULED_OUT, compare_table
 from pyro_ksd.results.p_values import p_text
 
@@ -36,7 +26,13 @@ def plot_compare(
     ax: Axes | None = None,
     figsize: tuple[float, float] | None = None,
     backend_kwargs: Mapping[str, Any] | None = None,
-) -> Axes:
+    plot_collection: Any = None,
+    backend: str | None = None,
+    labeller: Any = None,
+    aes_by_visuals: Mapping[str, Sequence[str]] | None = None,
+    visuals: Mapping[str, Mapping[str, Any] | bool] | None = None,
+    **pc_kwargs: Any,
+) -> Any:
     """Draws the models of a comparison, in the manner of ``arviz.plot_compare``.
 
     A dot is the statistic of a model in all views together, with its standard error; the smaller, the better. The
@@ -46,80 +42,80 @@ def plot_compare(
     that gives probability zero to some sequences is ruled out, whatever its statistic for the others.
 
     :param comparison: what :func:`pyro_ksd.ksd_compare` gave, as a DataTree or an InferenceData.
-    :param ax: where to draw, in place of a new figure.
+    :param ax: axes of matplotlib to draw on, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
-    :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
+    :param backend_kwargs: more arguments of the function that makes the figure, for matplotlib those of
+        ``matplotlib.pyplot.subplots``.
+    :param plot_collection: where ArviZ 1.x is installed, a ``PlotCollection`` to draw on.
+    :param backend: where ArviZ 1.x is installed, ``"matplotlib"``, ``"plotly"`` or ``"bokeh"``; left out, the one that
+        ``arviz.rcParams["plot.backend"]`` names.
+    :param labeller: a labeller of ArviZ, which spells the names of the models.
+    :param aes_by_visuals: which aesthetics of the ``PlotCollection`` each mark follows; all of them if left out.
+    :param visuals: how marks and texts look, such as ``{"worse": {"color": "black"}, "legend": False}``. Marks are
+        ``"best"``, ``"statistics"``, ``"worse"`` and ``"as_good"``, texts ``"title"``, ``"x_label"``,
+        ``"y_label"``, ``"ticklabels"``, ``"notes"`` and ``"legend"``.
+    :param pc_kwargs: where ArviZ 1.x is installed, more arguments of ``PlotCollection.wrap``.
+    :returns: a ``PlotCollection`` where ArviZ 1.x is installed, unless ``ax`` is given; else the axes.
 
+    >>> import matplotlib.pyplot as plt
     >>> from pyro_ksd import ksd_compare
     >>> from pyro_ksd.examples import random_walk
     >>> models = {"moves": random_walk(3), "rests": random_walk(3, hold=0.5)}
     >>> data = ["aabb", "bbccc", "caa", "abbc", "cc", "bbaa"]
-    >>> ax = plot_compare(ksd_compare(models, data, progress=False))
+    >>> comparison = ksd_compare(models, data, progress=False)
+    >>> picture = plot_compare(comparison)
+    >>> ax = plot_compare(comparison, ax=plt.figure().add_subplot())
     >>> [label.get_text() for label in ax.get_yticklabels()]  # the best one first
     ['rests', 'moves']
     """
+    picture = _picture(comparison, labeller)
+    drawn = draw(
+        picture,
+        None,
+        ax=ax,
+        figsize=figsize,
+        backend_kwargs=backend_kwargs,
+        plot_collection=plot_collection,
+        backend=backend,
+        visuals=visuals,
+        aes_by_visuals=aes_by_visuals,
+        pc_kwargs=pc_kwargs,
+    )
+    return one_or_all(drawn, single=True)
+
+
+def _picture(comparison: Any, labeller: Any) -> Picture:
     table = compare_table(comparison)
-    names = [" ".join(name.split()) for name in table.index]
-    size = (7.5 + 0.05 * min(max(map(len, names)), 60), 1.6 + 0.5 * len(names))
-    [ax] = axes_for(ax, 1, size, figsize, backend_kwargs)
+    names = [" ".join(name.split()) for name in spelled_names(labeller, "model", list(table.index))]
     level = table.attrs["level"]
-    rows = np.arange(len(table))
+    rows = np.arange(len(table), dtype=float)
     reach = NormalDist().inv_cdf(1 - level / (2 * table.attrs["pairs"]))
     ksd = table["ksd"].to_numpy()
     p_values = table["p_value"].to_numpy()
-    ax.axvline(ksd[0], color=foreground(), linestyle="--", linewidth=1)
-    ax.errorbar(ksd, rows, xerr=table["se"], fmt="o", color=foreground(), label="statistic ± standard error")
     ruled_out = table["finding"].str.startswith(RULED_OUT).to_numpy()
     worse = (p_values <= level) & ~ruled_out
-    for chosen, color, inside, words in (
-        (worse, PURPLE, PURPLE, "worse"),
-        (~worse & ~ruled_out & (rows > 0), GRAY, background(), "may be as good"),
+    dots = {"color": "words", "marker": "circle", "size": 36}
+    marks: list[Mark] = [
+        Rule("best", {"color": "words", "linestyle": "dashed", "width": 1}, "x", float(ksd[0])),
+        Points("statistics", dots, ksd, rows, table["se"].to_numpy(), label="statistic ± standard error"),
+    ]
+    for name, chosen, color, inside, words in (
+        ("worse", worse, "against", "against", "worse"),
+        ("as_good", ~worse & ~ruled_out & (rows > 0), "quiet", "background", "may be as good"),
     ):
         if chosen.any():
-            ax.errorbar(
-                ksd[chosen],
-                rows[chosen] + _BELOW,
-                xerr=reach * table["d_se"][chosen],
-                fmt="^",
-                capsize=3,
-                color=color,
-                markerfacecolor=inside,
-                label=f"difference: {words}",
-            )
-    ax.set_ylim(len(rows) - 0.4, -0.6)
-    lines = (
-        "KSD² estimate, all views together (the smaller, the better)",
-        f"triangles: {100 * (1 - level):.4g} % interval of the difference to the best",
-    )
-    ax.set_xlabel("\n".join(textwrap.fill(line, max(30, int(points(ax)[0] / 6))) for line in lines))
-    ax.grid(axis="y", color=foreground(), alpha=0.1)
-    ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "left", "right"]].set_visible(False)
-    legend_above(ax)
-    write_beside(
-        ax,
-        [
-            "best",
-            *(RULED_OUT if out else p_text(p) for out, p in zip(ruled_out[1:], p_values[1:], strict=True)),
+            look = {"color": color, "facecolor": inside, "marker": "triangle", "size": 36}
+            half = reach * table["d_se"].to_numpy()[chosen]
+            place = rows[chosen] + _BELOW
+            marks.append(Points(name, look, ksd[chosen], place, half, caps=True, label=f"difference: {words}"))
+    beside = (RULED_OUT if out else p_text(p) for out, p in zip(ruled_out[1:], p_values[1:], strict=True))
+    panel = Panel(
+        marks,
+        x_label=[
+            "KSD² estimate, all views together (the smaller, the better)",
+            f"triangles: {100 * (1 - level):.4g} % interval of the difference to the best",
         ],
+        y_limits=(len(rows) - 0.4, -0.6),
+        rows=Rows([[name] for name in names], ["best", *beside], share=1 / 3, lines=2),
     )
-    ax.set_yticks(rows, _fitting_names(ax, names), parse_math=False)
-    return ax
-
-
-def _fitting_names(ax: Axes, names: list[str]) -> list[str]:
-    """Names that take about a third of the width that the axes have now, in two lines if the rows are high enough."""
-    figure = ax.figure.canvas.figure
-    if (layout := figure.get_layout_engine()) is not None:
-        layout.execute(figure)  # settles how high the rows are
-    (width, height) = points(ax)
-    size = float(ax.yaxis.get_ticklabels()[0].get_fontsize())
-    room = width / 3
-    lines = 2 if height > 2.8 * size * len(names) else 1
-    texts = abbreviations(names, lines * room, size)
-    return [texts[name] if text_width(texts[name], size) <= room else _in_two_lines(texts[name]) for name in names]
-
-
-def _in_two_lines(text: str) -> str:
-    filled = (textwrap.fill(text, width) for width in range(max(1, len(text) // 2), len(text) + 1))
-    return next(lines for lines in filled if lines.count("\n") < 2)
+    return Picture({"models": panel}, (7.5 + 0.05 * min(max(map(len, names)), 60), 1.6 + 0.5 * len(names)))

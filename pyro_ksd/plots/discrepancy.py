@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyro_ksd.plots.style import GRAY, PURPLE, axes_for, foreground
+from pyro_ksd.plots.drawing import draw, spelled_names
+from pyro_ksd.plots.picture import Line, Numbers, Panel, Picture, Points
 from pyro_ksd.results.containers import dataset
 from pyro_ksd.results.p_values import p_text
 from pyro_ksd.results.view_choice import chosen_views
@@ -28,7 +29,13 @@ def plot_discrepancy(
     ax: Axes | npt.NDArray[np.object_] | None = None,
     figsize: tuple[float, float] | None = None,
     backend_kwargs: Mapping[str, Any] | None = None,
-) -> npt.NDArray[np.object_]:
+    plot_collection: Any = None,
+    backend: str | None = None,
+    labeller: Any = None,
+    aes_by_visuals: Mapping[str, Sequence[str]] | None = None,
+    visuals: Mapping[str, Mapping[str, Any] | bool] | None = None,
+    **pc_kwargs: Any,
+) -> Any:
     """Draws, for each view, two statistics of every posterior draw: of the data, and of data that it drew.
 
     A point is one posterior draw. Its *realized* statistic is that of the data under the model with the parameters of
@@ -39,11 +46,23 @@ def plot_discrepancy(
 
     :param check: what ``pyro_ksd.ksd_check(..., posterior=...)`` gave, as a DataTree or an InferenceData.
     :param view: the name of a view, or several; all views if left out.
-    :param ax: where to draw, one axes for each view, in place of a new figure.
+    :param ax: axes of matplotlib to draw on, one for each view, in place of a new figure.
     :param figsize: width and height of the new figure in inches.
-    :param backend_kwargs: more arguments of ``matplotlib.pyplot.subplots``.
-    :returns: the axes, one for each view.
+    :param backend_kwargs: more arguments of the function that makes the figure, for matplotlib those of
+        ``matplotlib.pyplot.subplots``.
+    :param plot_collection: where ArviZ 1.x is installed, a ``PlotCollection`` to draw on.
+    :param backend: where ArviZ 1.x is installed, ``"matplotlib"``, ``"plotly"`` or ``"bokeh"``; left out, the one that
+        ``arviz.rcParams["plot.backend"]`` names.
+    :param labeller: a labeller of ArviZ, which spells the names of views.
+    :param aes_by_visuals: which aesthetics of the ``PlotCollection`` each mark follows; all of them if left out.
+    :param visuals: how marks and texts look, such as ``{"against": {"color": "black"}, "legend": False}``. Marks
+        are ``"diagonal"``, ``"others"`` and ``"against"``, texts ``"title"``, ``"x_label"``, ``"y_label"``,
+        ``"ticklabels"``, ``"notes"`` and ``"legend"``.
+    :param pc_kwargs: where ArviZ 1.x is installed, more arguments of ``PlotCollection.wrap``.
+    :returns: a ``PlotCollection`` where ArviZ 1.x is installed, unless ``ax`` is given; else an array of axes, one
+        for each view.
 
+    >>> import matplotlib.pyplot as plt
     >>> import pyro, torch
     >>> from pyro_ksd import MarkovSequence, ksd_check
     >>> def program(x=None, num_sequences=None):
@@ -53,43 +72,64 @@ def plot_discrepancy(
     ...         return pyro.sample("x", chain, obs=x)
     >>> posterior = {"stop": torch.tensor([0.3, 0.4, 0.5])}  # the draws of an inference
     >>> check = ksd_check(program, ["ab", "b", "aba", "aa"], posterior=posterior, progress=False)
-    >>> len(plot_discrepancy(check, view="length"))
+    >>> picture = plot_discrepancy(check)
+    >>> len(plot_discrepancy(check, view="length", ax=plt.figure().add_subplot()))
     1
     """
     names = chosen_views(check, view)
+    picture = _picture(check, names, spelled_names(labeller, "view", names))
+    return draw(
+        picture,
+        "view",
+        ax=ax,
+        figsize=figsize,
+        backend_kwargs=backend_kwargs,
+        plot_collection=plot_collection,
+        backend=backend,
+        visuals=visuals,
+        aes_by_visuals=aes_by_visuals,
+        pc_kwargs=pc_kwargs,
+    )
+
+
+def _picture(check: Any, names: list[str], shown: list[str]) -> Picture:
     ppc = dataset(check, "ksd_ppc", "realized", "replicated")
-    ksd = dataset(check, "ksd")
+    p_values = dataset(check, "ksd")["p_value"]
     columns = min(len(names), _COLUMNS)
-    size = (3.0 * columns, 0.5 + 3.2 * math.ceil(len(names) / columns))
-    axes = axes_for(ax, len(names), size, figsize, backend_kwargs, columns=columns)
-    for place, (one_ax, name) in enumerate(zip(axes, names, strict=True)):
+    panels = {}
+    for place, (name, words) in enumerate(zip(names, shown, strict=True)):
         realized, replicated = (ppc[kind].sel(view=name).values.ravel() for kind in ("realized", "replicated"))
-        _scatter(one_ax, realized, replicated)
-        one_ax.set_title(
-            f"{name}\nposterior predictive {p_text(float(ksd['p_value'].sel(view=name)))}", fontsize="medium"
-        )
-        one_ax.set_xlabel("KSD² of the data\n(realized)")
-        if place % columns == 0:
-            one_ax.set_ylabel("KSD² of data drawn from\nthe model (replicated)")
-    axes[0].legend(loc="best", fontsize="small", frameon=False, borderaxespad=0, handletextpad=0)
-    return axes
+        title = [words, "posterior predictive", p_text(float(p_values.sel(view=name)))]
+        panels[name] = _panel(realized, replicated, title, labeled=place % columns == 0)
+    size = (3.0 * columns, 0.5 + 3.4 * math.ceil(len(names) / columns))
+    return Picture(panels, size, columns, legend="inside")
 
 
-def _scatter(ax: Axes, realized: npt.NDArray[np.float64], replicated: npt.NDArray[np.float64]) -> None:
+def _panel(realized: Numbers, replicated: Numbers, title: list[str], labeled: bool) -> Panel:
+    """The draws of one view.
+
+    :param labeled: whether the vertical axis is labeled.
+    """
     against = replicated < realized
-    for chosen, color, marker, words in (
-        (~against, GRAY, "o", "the replicate fits worse"),
-        (against, PURPLE, "D", "the data fit worse"),
-    ):
-        ax.scatter(
-            realized[chosen], replicated[chosen], s=14, color=color, marker=marker, alpha=0.5, linewidths=0, label=words
-        )
     low = min(realized.min(), replicated.min())
     high = max(realized.max(), replicated.max())
     margin = 0.05 * (high - low) or 1.0
-    ax.axline((low, low), slope=1, color=foreground(), linewidth=1)
-    ax.set_xlim(low - margin, high + margin)
-    ax.set_ylim(low - margin, high + margin)
-    ax.locator_params(nbins=4)
-    ax.set_box_aspect(1)
-    ax.spines[["top", "right"]].set_visible(False)
+    limits = (float(low - margin), float(high + margin))
+    look = {"size": 14, "alpha": 0.5, "width": 0}
+    others = {**look, "color": "quiet", "marker": "circle"}
+    worse = {**look, "color": "against", "marker": "diamond"}
+    ends = np.array(limits)
+    return Panel(
+        [
+            Points("others", others, realized[~against], replicated[~against], label="the replicate fits worse"),
+            Points("against", worse, realized[against], replicated[against], label="the data fit worse"),
+            Line("diagonal", {"color": "words", "width": 1}, ends, ends),
+        ],
+        title=title,
+        x_label=["KSD² of the data", "(realized)"],
+        y_label=["KSD² of data drawn from", "the model (replicated)"] if labeled else [],
+        x_limits=limits,
+        y_limits=limits,
+        y_numbers=True,
+        square=True,
+    )

@@ -36,7 +36,10 @@ MIN_ROWS = 3
 """Room for so many rows keeps a single one from being drawn too high."""
 
 GRAY = "0.4"
-"""For words of second rank, and for what is no evidence."""
+"""For words of second rank, and for what is no evidence, on light backgrounds."""
+
+LABEL = 50
+"""Points that the label of a tick takes in letters of 10 points."""
 
 
 def axes_for(
@@ -61,7 +64,7 @@ def axes_for(
 
     keywords = figure_options(default_size, figsize, backend_kwargs)
     if ax is None:
-        with _refused_options(backend_kwargs):
+        with refused_options(backend_kwargs):
             grid = plt.subplots(math.ceil(count / columns), columns, squeeze=False, **keywords)[1].ravel()
         for unused in grid[count:]:
             unused.remove()
@@ -81,7 +84,7 @@ def new_figure(default_size: tuple[float, float], figsize: Any, backend_kwargs: 
     import matplotlib.pyplot as plt
 
     keywords = figure_options(default_size, figsize, backend_kwargs)
-    with _refused_options(backend_kwargs):
+    with refused_options(backend_kwargs):
         return plt.figure(**keywords)
 
 
@@ -109,7 +112,7 @@ def figure_options(
 
 
 @contextmanager
-def _refused_options(backend_kwargs: Mapping[str, Any] | None) -> Iterator[None]:
+def refused_options(backend_kwargs: Mapping[str, Any] | None) -> Iterator[None]:
     """Names the options that matplotlib does not take."""
     try:
         yield
@@ -147,16 +150,37 @@ def background() -> str:
     return str(mpl.rcParams["axes.facecolor"])
 
 
+def is_dark() -> bool:
+    """Whether the background is dark in the style that is in use."""
+    from matplotlib.colors import to_rgb
+
+    return sum(to_rgb(foreground())) > 1.5
+
+
+def quiet() -> str:
+    """The color of words of second rank, and of what is no evidence."""
+    return "0.65" if is_dark() else GRAY
+
+
+def faint() -> str:
+    """The color of lines of second rank."""
+    return "0.45" if is_dark() else "0.7"
+
+
 def points(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes as they are now, in points."""
     extent = ax.get_window_extent()
     return 72 * extent.width / ax.figure.dpi, 72 * extent.height / ax.figure.dpi
 
 
-def write_beside(ax: Axes, texts: Iterable[str]) -> None:
-    """Writes one text to the right of each row 0, 1, ... of the axes."""
+def write_beside(ax: Axes, texts: Iterable[str], **keywords: Any) -> None:
+    """Writes one text to the right of each row 0, 1, ... of the axes.
+
+    :param keywords: more arguments of ``ax.text``.
+    """
+    keywords = {"va": "center", "fontsize": "small", **keywords}
     for row, text in enumerate(texts):
-        ax.text(1.015, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize="small")
+        ax.text(1.015, row, text, transform=ax.get_yaxis_transform(), **keywords)
 
 
 def legend_above(ax: Axes) -> None:

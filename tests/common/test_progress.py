@@ -73,6 +73,17 @@ def test_the_delay_is_that_of_the_whole_call() -> None:
     assert shown(delay=0.7) == ""
 
 
+@pytest.mark.parametrize("calls", ["{wait}", "with progress.one_bar(show=True): {wait}"], ids=["a bar", "one bar"])
+def test_the_clock_goes_on_while_a_step_takes_long(calls: str) -> None:
+    wait = "[time.sleep(1.7) for _ in progress.progress_bar([1], show=True, desc='slowly', unit='step')]"
+    text = shown(calls="progress.BEAT = 0.2\n" + calls.format(wait=wait))
+    assert text.count("slowly:   0%") >= 4
+    assert "00:00" in text
+    assert "00:01" in text
+    assert text.split("\r")[-2].strip() == ""  # the line is clean at the end
+    assert shown(delay=60, calls="progress.BEAT = 0.1\n" + calls.format(wait=wait)) == ""
+
+
 @pytest.mark.parametrize("options", [{"on_terminal": False}, {"show": False}], ids=["a pipe", "switched off"])
 @pytest.mark.parametrize("calls", [EACH, TOGETHER.replace("True", "{show}")], ids=["two bars", "one bar"])
 def test_elsewhere_it_is_silent(options: dict[str, bool], calls: str) -> None:

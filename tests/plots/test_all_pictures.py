@@ -14,20 +14,22 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.colors import to_rgb
-from pictures import assert_nothing_overlaps, labels, words
+from pictures import as_axes, assert_nothing_overlaps, labels, words
 from synthetic import PHONEMES, made_up_check, misfit, only
 from synthetic_comparison import made_up_comparison
 
+from pyro_ksd import plots
 from pyro_ksd.plots import (
     plot_check,
-    plot_compare,
     plot_gram,
     plot_lengths,
-    plot_ngrams,
-    plot_null,
     plot_sequences,
-    plot_views,
 )
+
+plot_compare = as_axes(plots.plot_compare)
+plot_ngrams = as_axes(plots.plot_ngrams)
+plot_null = as_axes(plots.plot_null)
+plot_views = as_axes(plots.plot_views)
 
 ONE_AXES: list[Callable[..., Any]] = [plot_views, plot_null, plot_ngrams, plot_sequences, plot_gram, plot_lengths]
 

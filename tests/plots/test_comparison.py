@@ -13,13 +13,15 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from pictures import GRAY, PURPLE, labels
+from pictures import GRAY, PURPLE, as_axes, labels
 from synthetic import made_up_check
 from synthetic_comparison import LONG, THREE, made_up_comparison
 
-from pyro_ksd.plots.comparison import plot_compare
+from pyro_ksd import plots
 from pyro_ksd.results.comparison_table import compare_table
 from pyro_ksd.results.containers import to_inference_data
+
+plot_compare = as_axes(plots.plot_compare)
 
 
 def parts(ax: Axes, label: str) -> tuple[Any, list[list[float]]]:
@@ -118,12 +120,13 @@ def test_a_saved_comparison_is_read_and_drawn_without_torch(tmp_path: Path) -> N
     code = f"""
 import sys
 sys.modules["torch"] = sys.modules["pyro"] = None  # cannot be imported
-import matplotlib, xarray
+import matplotlib.figure, xarray
 matplotlib.use("agg")
 from pyro_ksd.plots.comparison import plot_compare
 from pyro_ksd.results.comparison_table import compare_table
 with xarray.open_datatree({str(tmp_path / "comparison.nc")!r}, engine="h5netcdf") as saved:
-    plot_compare(saved).figure.savefig({str(tmp_path / "comparison.png")!r})
+    ax = matplotlib.figure.Figure().add_subplot()
+    plot_compare(saved, ax=ax).figure.savefig({str(tmp_path / "comparison.png")!r})
     print(compare_table(saved))
 """
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -6,11 +6,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from pictures import GRAY, PURPLE, assert_nothing_overlaps, labels, words
+from pictures import GRAY, PURPLE, as_axes, assert_nothing_overlaps, labels, words
 from synthetic import KINDS, LENGTH_FEATURES, MEANINGS, PHONEMES, changed, made_up_check, only
 
-from pyro_ksd.plots import plot_ngrams
+from pyro_ksd import plots
 from pyro_ksd.results import summary
+
+plot_ngrams = as_axes(plots.plot_ngrams)
 
 
 def test_ngrams_are_those_with_the_smallest_p_values() -> None:

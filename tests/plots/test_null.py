@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.colors import to_hex
-from pictures import BLUE, VERMILION, assert_nothing_overlaps, line
+from pictures import BLUE, VERMILION, as_axes, assert_nothing_overlaps, line
 from synthetic import VIEWS, changed, made_up_check, only
 
-from pyro_ksd.plots import plot_null
+from pyro_ksd import plots
+
+plot_null = as_axes(plots.plot_null)
 
 
 def test_null_draws_every_draw_and_the_observed_value() -> None:

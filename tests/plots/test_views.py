@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import pytest
 from matplotlib.colors import to_hex
-from pictures import GRAY, PURPLE, labels, line, words
+from pictures import GRAY, PURPLE, as_axes, labels, line, words
 from synthetic import MEANINGS, TEN_VIEWS, VIEWS, made_up_check
 
-from pyro_ksd.plots import plot_views
+from pyro_ksd import plots
+
+plot_views = as_axes(plots.plot_views)
 
 
 def test_views_shows_every_p_value_with_its_level_and_resolution() -> None:

@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
+from pictures import axes_of
 from saved_results import saved_files, unpacked
 from synthetic import made_up_check
 from synthetic_comparison import THREE, made_up_comparison
@@ -112,7 +113,7 @@ def test_files_of_every_version_are_read_and_drawn(file: Path, tmp_path: Path) -
         if kind == "posterior predictive":
             plots += [pyro_ksd.plot_discrepancy]
     for plot in plots:
-        axes = np.ravel(plot(result))
+        axes = np.ravel(axes_of(plot(result)))
         axes[0].figure.canvas.draw()
         assert any(own.has_data() for own in axes)
         plt.close("all")

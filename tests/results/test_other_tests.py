@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import matplotlib.pyplot as plt  # noqa: E402
 import xarray as xr  # noqa: E402
 from example_models import walk  # noqa: E402
-from pictures import labels  # noqa: E402
+from pictures import axes_of, labels  # noqa: E402
 
 from pyro_ksd import (  # noqa: E402
     likelihood_ratio_check,
@@ -54,7 +54,7 @@ def test_what_lacks_weights_and_shares_is_read_and_drawn(test: str) -> None:
     for view in rejecting:
         assert table.loc[view, "finding"] == f"the model gets {ksd['meaning'].sel(view=view).item()} wrong"
     assert labels(plot_views(check)) == [*views, "all views together"]
-    assert len(plot_null(check)) == len(views)
+    assert len(axes_of(plot_null(check))) == len(views)
     with pytest.raises(ValueError, match="expected one with the group 'ksd_length'"):
         plot_lengths(check)
     with pytest.raises(ValueError, match="expected a check with the group 'ksd_ngram'"):

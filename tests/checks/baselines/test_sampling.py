@@ -12,6 +12,7 @@ import pytest
 import torch
 from baseline_results import parts
 from example_models import Unsampled, walk, walks
+from pictures import axes_of, labels
 from scipy.stats import binom
 
 from pyro_ksd import plot_null, plot_views, summary, verdict
@@ -31,8 +32,8 @@ def test_result_can_be_read_and_drawn_as_that_of_the_stein_check(check: Any) -> 
     assert set(found.children) == {"ksd", "ksd_null", "ksd_data", "observed_data"}
     assert verdict(found).startswith("the model does not fit (p = 0.0")
     assert "p-values from 60 draws of the parametric bootstrap" in repr(summary(found))
-    assert len(plot_null(found)) == found["ksd"].sizes["view"]
-    assert len(plot_views(found).get_yticklabels()) == found["ksd"].sizes["view"] + 1
+    assert len(axes_of(plot_null(found))) == found["ksd"].sizes["view"]
+    assert len(labels(plot_views(found))) == found["ksd"].sizes["view"] + 1
 
 
 @pytest.mark.parametrize("check", CHECKS)
