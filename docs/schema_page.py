@@ -21,7 +21,8 @@ group its variables, with their dimensions, types and values. `pyro_ksd.load(pat
 
 The root of a result has the attribute `schema_version`, which is {SCHEMA_VERSION} now. It is raised only if something
 changes its meaning or goes away. `load` reads the files of all earlier versions, and refuses those of later ones. New
-variables and groups may appear without a new version: ignore names that you do not know.
+variables and groups may appear without a new version: ignore names that you do not know. Results of the command line
+also have `title`, `command` and, for a model that it has fitted, `model`: texts for the report.
 
 Floating-point numbers are finite unless NaN or ∞ is listed. Besides the attributes listed here, every group says when
 and by what it was made: `created_at`, `creation_library`, `creation_library_version`, `inference_library`,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -23,7 +24,9 @@ def main(words: Sequence[str] | None = None) -> int:
     >>> main(["show", "nothing.nc"])
     2
     """
+    words = sys.argv[1:] if words is None else words
     arguments = parser().parse_args(words)
+    arguments.words = list(words)
     try:
         with plain_warnings():
             return _command(arguments.command)(arguments)

@@ -12,6 +12,7 @@ from pyro_ksd.results.check_table import origin_of_p_values, summary
 from pyro_ksd.results.containers import dataset, has_all_data, has_group, num_sequences
 from pyro_ksd.results.findings import view_finding
 from pyro_ksd.results.p_values import p_text
+from pyro_ksd.results.pages.charts import length_chart
 from pyro_ksd.results.pages.feature_rows import FeatureRow, examples, named_features
 from pyro_ksd.results.pages.rendering import number
 from pyro_ksd.results.verdicts import reason_views, verdict_parts, worst_view
@@ -185,6 +186,8 @@ def _first(check: Any, reasons: list[Reason]) -> list[str]:
     """What to look at first."""
     found = []
     for reason in reasons:
+        chart = length_chart(check) if reason.view == "length" else None
+        found += [] if chart is None else chart.differences
         if not reason.rows:
             continue
         row = reason.rows[0]
