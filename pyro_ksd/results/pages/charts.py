@@ -15,7 +15,9 @@ from pyro_ksd.results.length_shares import MOST_BARS, length_bins
 from pyro_ksd.results.pages.rendering import number
 
 _BINS = 24
-_CHANCE = 1.63  # the distance of two samples, in its own scale, that is exceeded once in 100 times (Kolmogorov, Smirnov)
+_CHANCE = (
+    1.63  # the distance of two samples, in its own scale, that is exceeded once in 100 times (Kolmogorov, Smirnov)
+)
 _REACH = 3.0  # how far beyond the null draws, in their range, the statistic is still drawn to scale
 
 

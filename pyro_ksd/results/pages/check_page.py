@@ -197,8 +197,18 @@ def _first(check: Any, reasons: list[Reason]) -> list[str]:
         if count and not has_all_data(check):  # in how many of all sequences, is not known
             where = " It is in sequences"
         shown = f", such as {', '.join(some)}" if some else ""
-        found.append(f"{row.label!r} is {row.finding} under the model.{where}{shown}{'.' if where else ''}")
+        name, place = _named(row.label, feature_kind(dataset(check, "ksd").sel(view=reason.view)))
+        found.append(f"{name!r} is {row.finding}{place} under the model.{where}{shown}{'.' if where else ''}")
     return found
+
+
+def _named(label: str, kind: str) -> tuple[str, str]:
+    """A feature without the mark of its place, and this place in words."""
+    if kind == "start":
+        return label.removeprefix("^"), " at the start"
+    if kind == "end":
+        return label.removesuffix("$"), " at the end"
+    return label, ""
 
 
 def _detail(check: Any) -> str:
