@@ -27,7 +27,7 @@ also have `title`, `command` and, for a model that it has fitted, `model`: texts
 Floating-point numbers are finite unless NaN or ∞ is listed. Besides the attributes listed here, every group says when
 and by what it was made: `created_at`, `creation_library`, `creation_library_version`, `inference_library`,
 `inference_library_version`. Groups with the dimensions `chain` and `draw` have the attribute `sample_dims` for ArviZ.
-Groups of other packages, such as a posterior, may stand beside those of a result.
+Groups of other packages, such as a posterior, can be in the same file.
 """
 
 _POWER = """## The table of `power`

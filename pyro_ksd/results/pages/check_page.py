@@ -178,8 +178,11 @@ def _how_large(check: Any, reasons: list[Reason]) -> tuple[str, str]:
         row = sized[0]
         return repr(row.label), row.amount or f"every occurrence should weigh {row.weight} times as much in the model"
     if float(ksd["p_value_overall"]) > float(ksd.attrs["level"]):
-        return "none found", "How small a misfit the check could have found, pyro_ksd.power(model, alternative) tells."
-    return "not estimated", "The check found no numbers for this misfit."
+        return (
+            "none found",
+            "pyro_ksd.power(model, other) computes how small a misfit the check could have found.",
+        )
+    return "not estimated", "The size of this misfit was not estimated."
 
 
 def _first(check: Any, reasons: list[Reason]) -> list[str]:
