@@ -52,8 +52,7 @@ def dataset(check: Any, group: str, *variables: str, name: str = "check") -> xr.
     """
     if not has_group(check, group, name):
         raise ValueError(
-            f"expected a {name} with the group {group!r}, found {groups_of(check)}; "
-            f"{_remedy(check, group)}"
+            f"expected a {name} with the group {group!r}, found {groups_of(check)}; {_remedy(check, group)}"
         )
     own = group_of(check, group)
     stated = GROUPS.get(group)
