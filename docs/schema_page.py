@@ -21,12 +21,13 @@ group its variables, with their dimensions, types and values. `pyro_ksd.load(pat
 
 The root of a result has the attribute `schema_version`, which is {SCHEMA_VERSION} now. It is raised only if something
 changes its meaning or goes away. `load` reads the files of all earlier versions, and refuses those of later ones. New
-variables and groups may appear without a new version: ignore names that you do not know.
+variables and groups may appear without a new version: ignore names that you do not know. Results of the command line
+also have `title`, `command` and, for a model that it has fitted, `model`: texts for the report.
 
 Floating-point numbers are finite unless NaN or ∞ is listed. Besides the attributes listed here, every group says when
 and by what it was made: `created_at`, `creation_library`, `creation_library_version`, `inference_library`,
 `inference_library_version`. Groups with the dimensions `chain` and `draw` have the attribute `sample_dims` for ArviZ.
-Groups of other packages, such as a posterior, may stand beside those of a result.
+Groups of other packages, such as a posterior, can be in the same file.
 """
 
 _POWER = """## The table of `power`

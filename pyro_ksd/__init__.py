@@ -6,6 +6,6 @@ Names are imported when they are used, so that saved checks can be read and draw
 
 import lazy_loader
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -24,7 +24,10 @@ DRIVER = shutil.which("chromedriver")
 MISSING = "no Chromium with chromedriver was found" if CHROMIUM is None or DRIVER is None else ""
 """Why a test with a browser is skipped; empty if it can run."""
 
-_ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
+_ARGUMENTS = [
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--disable-quic",
+    "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 
 
 class Page:

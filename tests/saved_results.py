@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small results of all kinds, and files of them that every later version has to read.
 
-``python tests/saved_results.py`` writes the files of the present schema into ``tests/data``, one of each kind. Do that
-once for a new schema; files that exist are left as they are.
+``python tests/saved_results.py`` writes the files of the present schema into ``tests/data``, one of each kind, and one
+more for a released version: a check as users make it. Do that once for a new schema and for a release; files that exist
+are left as they are.
 """
 
 from __future__ import annotations
@@ -75,9 +76,26 @@ def results() -> dict[Result, xr.DataTree]:
         }
 
 
+def plain_check() -> xr.DataTree:
+    """A check of a model that does not fit, as users make it, with some of the default views."""
+    import torch
+
+    from pyro_ksd import ksd_check
+    from pyro_ksd.examples import random_walk
+
+    data = random_walk(3, hold=0.7, mean_length=4.0).draw(30, torch.Generator().manual_seed(0)).over("abc")
+    views = ["content-2", "start", "length", "surprise", "skip"]
+    return ksd_check(random_walk(3, hold=0.1, mean_length=4.0), data, views=views, num_bootstrap=149, progress=False)
+
+
 def saved_files() -> list[Path]:
     """The files of all versions and kinds."""
-    return sorted(FOLDER.glob("schema_*.nc.xz"))
+    return sorted([*FOLDER.glob("schema_*.nc.xz"), *release_files()])
+
+
+def release_files() -> list[Path]:
+    """The same check, as every release has saved it."""
+    return sorted(FOLDER.glob("release_*.nc.xz"))
 
 
 def unpacked(file: Path, folder: Path) -> Path:
@@ -88,11 +106,15 @@ def unpacked(file: Path, folder: Path) -> Path:
 
 
 def main() -> None:
+    import pyro_ksd
     from pyro_ksd.results.schema import SCHEMA_VERSION
 
     FOLDER.mkdir(exist_ok=True)
-    for kind, result in results().items():
-        file = FOLDER / f"schema_{SCHEMA_VERSION}_{kind.replace(' ', '_')}.nc.xz"
+    named = {f"schema_{SCHEMA_VERSION}_{kind.replace(' ', '_')}": result for kind, result in results().items()}
+    if ".dev" not in pyro_ksd.__version__:
+        named[f"release_{pyro_ksd.__version__}_check"] = plain_check()
+    for name, result in named.items():
+        file = FOLDER / f"{name}.nc.xz"
         if file.exists():
             print(f"{file.name} is there already")
             continue

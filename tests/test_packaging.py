@@ -102,7 +102,13 @@ def declared() -> dict[str, str]:
 def test_all_files_state_the_same_version() -> None:
     recipe = yaml.safe_load((ROOT / "conda/recipe.yaml").read_text())
     assert recipe["context"]["version"] == pyro_ksd.__version__
-    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == pyro_ksd.__version__
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == pyro_ksd.__version__
+    latest = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    if ".dev" in pyro_ksd.__version__:
+        assert latest == "Unreleased"
+    else:
+        assert latest == f"{pyro_ksd.__version__} ({citation['date-released']})"
 
 
 def test_the_conda_package_depends_on_the_same_versions() -> None:

@@ -55,7 +55,10 @@ def _add_check(commands: _SubParsersAction[ArgumentParser]) -> None:
     model.add_argument("--fit", choices=["markov"], help="a Markov chain, fitted to a part of the data with back-off")
     which.add_argument("--order", type=int, metavar="K", help="of the chain: how many symbols the next one depends on")
     which.add_argument(
-        "--holdout", type=float, metavar="SHARE", help="with --fit: the share of the data to check on (0.5)"
+        "--holdout",
+        type=float,
+        metavar="SHARE",
+        help="with --fit: the share of the data to check on (0.2); the rest is for the fit",
     )
     _add_test(check)
     check.add_argument("--tolerance", type=float, metavar="SHARE", help="how much misfit is too little to matter")

@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 
 from pyro_ksd.command_line.arguments import parser
+from pyro_ksd.command_line.messages import plain_warnings, print_error
 
 ERROR = 2
 """The exit code of an error: 1, that of Python, says that a model does not fit."""
@@ -23,11 +24,14 @@ def main(words: Sequence[str] | None = None) -> int:
     >>> main(["show", "nothing.nc"])
     2
     """
+    words = sys.argv[1:] if words is None else words
     arguments = parser().parse_args(words)
+    arguments.words = list(words)
     try:
-        return _command(arguments.command)(arguments)
+        with plain_warnings():
+            return _command(arguments.command)(arguments)
     except ValueError as error:
-        print(f"pyro-ksd: {error}", file=sys.stderr)
+        print_error(str(error))
     except Exception:  # an error in the module of a model, for instance
         traceback.print_exc()
     return ERROR

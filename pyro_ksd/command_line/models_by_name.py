@@ -31,8 +31,8 @@ def model_of(name: str) -> Any:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the module is there, but lacks one that it imports
         raise ValueError(
-            f"--model: expected a module {module!r} in this folder or installed, found none; of {module}.py, write "
-            f"{module}:NAME in the folder of the file"
+            f"--model: expected a module {module!r} in this folder or installed, found none; for {module}.py, pass "
+            f"{module}:NAME, in the folder of the file"
         ) from error
     except SystemExit as error:  # its exit code must not pass for that of a check
         raise ValueError(f"--model: expected a module {module!r} to import, found one that ends Python") from error

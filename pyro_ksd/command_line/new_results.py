@@ -16,7 +16,7 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.files.file_reading import read
 from pyro_ksd.sequences.splitting import split
 
-_HOLDOUT = 0.5
+_HOLDOUT = 0.2  # the errors of a fit to as many sequences as are checked would pass for faults of the model
 _READING = ("format", "sep", "column", "by", "symbol", "order_by", "skip_unknown")
 
 
@@ -27,9 +27,9 @@ def check(arguments: Namespace) -> int:
         for option in ("order", "holdout"):
             if getattr(arguments, option) is not None:
                 raise ValueError(f"--{option}: expected --fit beside it, found --model; leave out --{option}")
-        model, data = model_of(arguments.model), _read(arguments)
+        model, data, words = model_of(arguments.model), _read(arguments), ""
     else:
-        model, data = _fitted(arguments)
+        model, data, words = _fitted(arguments)
     result = ksd_check(
         model,
         data,
@@ -41,7 +41,7 @@ def check(arguments: Namespace) -> int:
         seed=arguments.seed,
     )
     name = arguments.model or f"a Markov chain of order {_order(arguments)}"
-    write(result, arguments, f"Does {name} fit {Path(arguments.data).name}?")
+    write(result, arguments, f"Does {name} fit {Path(arguments.data).name}?", words)
     return int(float(result["ksd"]["p_value_overall"]) <= arguments.level)
 
 
@@ -66,15 +66,14 @@ def _order(arguments: Namespace) -> int:
     return 1 if arguments.order is None else int(arguments.order)
 
 
-def _fitted(arguments: Namespace) -> tuple[Any, Sequences]:
-    """A chain that was fitted to a part of the data, and the others."""
+def _fitted(arguments: Namespace) -> tuple[Any, Sequences, str]:
+    """A chain that was fitted to a part of the data, the others, and what it is."""
     holdout = _HOLDOUT if arguments.holdout is None else arguments.holdout
     if not 0 < holdout < 1:
         raise ValueError(f"--holdout: expected a share between 0 and 1, found {holdout}")
     fit_to, check_on = split(_read(arguments), 1 - holdout, seed=arguments.seed)
     model = fit_markov(fit_to, _order(arguments), backoff=True)
-    print(
-        f"Model: a Markov chain of order {_order(arguments)}, fitted to {len(fit_to):,} sequences with back-off, "
-        f"checked on the other {len(check_on):,}"
-    )
-    return model, check_on
+    words = f"a Markov chain of order {_order(arguments)}, fitted to {len(fit_to):,} other sequences with back-off"
+    print(f"Model: {words}")
+    print(f"Data: {len(check_on):,} sequences\n")
+    return model, check_on, words

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
+from shlex import join
 
 from pyro_ksd.results.files import load
 from pyro_ksd.results.pages.report_file import report
@@ -36,14 +37,18 @@ def check_outputs(arguments: Namespace) -> None:
             raise ValueError(f"--{option}: expected a file in a folder that exists, found {path!r}")
 
 
-def write(result: ResultTree, arguments: Namespace, title: str) -> None:
+def write(result: ResultTree, arguments: Namespace, title: str, model: str = "") -> None:
     """Prints a result, and writes the files that were asked for.
 
     :param title: of the report.
+    :param model: what it is, for models that have no name.
     """
     print(result)
+    result.attrs |= {"title": title, "command": join(["pyro-ksd", *arguments.words])}
+    if model:
+        result.attrs["model"] = model
     if arguments.output is not None:
         result.to_netcdf(arguments.output)
         print(f"Result: {arguments.output}")
     if arguments.html is not None:
-        print(f"Report: {report(result, arguments.html, title=title)}")
+        print(f"Report: {report(result, arguments.html)}")

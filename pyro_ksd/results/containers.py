@@ -52,8 +52,7 @@ def dataset(check: Any, group: str, *variables: str, name: str = "check") -> xr.
     """
     if not has_group(check, group, name):
         raise ValueError(
-            f"expected a {name} with the group {group!r}, found {groups_of(check)}; give what "
-            f"{_SOURCES.get(group, 'ksd_check')} gave"
+            f"expected a {name} with the group {group!r}, found {groups_of(check)}; {_remedy(check, group)}"
         )
     own = group_of(check, group)
     stated = GROUPS.get(group)
@@ -63,10 +62,17 @@ def dataset(check: Any, group: str, *variables: str, name: str = "check") -> xr.
         missing += [each for each in _needed(stated.attributes) if each not in own.attrs]
     if missing:
         raise ValueError(
-            f"expected a {name} with {missing} in the group {group!r}, found {sorted(map(str, own.variables))}; give "
-            f"what {_SOURCES.get(group, 'ksd_check')} gave"
+            f"expected a {name} with {missing} in the group {group!r}, found {sorted(map(str, own.variables))}; "
+            f"{_remedy(check, group)}"
         )
     return own
+
+
+def _remedy(check: Any, group: str) -> str:
+    """What to pass to have a group, or variables of it."""
+    if has_group(check, "ksd") and not group_of(check, "ksd").attrs.get("localized", 1):
+        return "this check has only p-values: call ksd_check without localize=False"
+    return f"pass what {_SOURCES.get(group, 'ksd_check')} returned"
 
 
 def _needed(entries: Mapping[str, Variable] | Mapping[str, Attribute]) -> list[str]:

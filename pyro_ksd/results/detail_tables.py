@@ -30,12 +30,12 @@ def ngram_table(check: Any, *, view: str | Sequence[str] | None = None) -> pd.Da
     or ``"too large"`` for features that are no counts), under the model. It is empty where a feature does not stand
     out, and for all features if the check as a whole found nothing.
 
-    The columns are the ``view``, the ``label`` of the feature and its ``finding``; the ``factor`` by which every
-    occurrence must be weighted to agree with the data; the mean numbers in a sequence, ``observed`` in the data and
-    ``expected`` under the model, and their ``ratio``, each with the ends of its 95 % interval, such as ``factor_low``
-    and ``factor_high``; the score ``z``, below zero if the feature is too rare under the model; and the ``p_value``,
-    adjusted for the number of features of the view. What is not known is NaN: factors and numbers are estimated for the
-    features that stand out most.
+    The columns are the ``view``, the ``label`` of the feature and its ``finding``; the ``factor`` by which the model
+    would have to multiply the probability of a sequence, for each occurrence in it, to agree with the data; the mean
+    numbers in a sequence, ``observed`` in the data and ``expected`` under the model, and their ``ratio``, each with the
+    ends of its 95 % interval, such as ``factor_low`` and ``factor_high``; the score ``z``, below zero if the feature is
+    too rare under the model; and the ``p_value``, adjusted for the number of features of the view. What is not known is
+    NaN: factors and numbers are estimated for the features that stand out most.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
     :param view: the name of a view with features, or several. Left out, all of them.

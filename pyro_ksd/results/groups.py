@@ -63,9 +63,9 @@ def to_datatree(
         for the features of all views that report them one by one: ``view_name``, ``label``, ``mean``, ``share``, ``z``,
         ``p_value`` ``(ngram)``, and ``symbol(ngram, place)``, the codes of the symbols of an n-gram, padded with -1
         (a start has the number of symbols as a further code, where the sequence is over). For features that stand out:
-        ``factor``, by which every occurrence must be weighted to agree with the data; the mean numbers in a sequence
-        ``observed`` in the data and ``expected`` in draws of the model, and their ``ratio``; each with its 95 %
-        interval, such as ``factor_low`` to ``factor_high``
+        ``factor``, by which the model would have to multiply the probability of a sequence, for each occurrence in it,
+        to agree with the data; the mean numbers in a sequence, ``observed`` in the data and ``expected`` under the
+        model, and their ``ratio``; each with its 95 % interval, such as ``factor_low`` to ``factor_high``
     ``ksd_factor``
         with a tolerance, for the most frequent n-grams of each view that counts them: ``view_name``, ``label``,
         ``factor`` with its interval ``factor_low`` to ``factor_high``, NaN where it cannot be estimated, ``within`` and

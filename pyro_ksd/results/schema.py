@@ -189,7 +189,7 @@ GROUPS: Mapping[str, Group] = {
     ),
     "observed_data": Group(
         "the same numbers of the data without impossible sequences, for ArviZ to draw beside them; your own variables "
-        "may stand beside them",
+        "can be in the same group",
         _beside("in each sequence of the data"),
         _BESIDE,
     ),

@@ -41,7 +41,8 @@ MISFIT: Mapping[str, Group] = {
             "factor": Variable(
                 ("ngram",),
                 "float",
-                "by which every occurrence must be weighted to agree with the data; NaN unless it stands out",
+                "by which the model would have to multiply the probability of a sequence, for each occurrence, to "
+                "agree with the data; NaN unless it stands out",
                 least=0,
                 most=math.inf,
                 unknown=True,
@@ -88,7 +89,8 @@ MISFIT: Mapping[str, Group] = {
             "factor": Variable(
                 ("ngram",),
                 "float",
-                "by which every occurrence must be weighted to agree with the data; NaN if it cannot be estimated",
+                "by which the model would have to multiply the probability of a sequence, for each occurrence, to "
+                "agree with the data; NaN if it cannot be estimated",
                 least=0,
                 most=math.inf,
                 unknown=True,

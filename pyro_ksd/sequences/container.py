@@ -19,6 +19,8 @@ from pyro_ksd.sequences.frame_reading import coded_log
 from pyro_ksd.sequences.reading import coded
 from pyro_ksd.sequences.vector_symbols import VectorAlphabet
 
+_SHOWN = 10  # symbols of a sequence
+
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
@@ -164,7 +166,7 @@ class Sequences:
         return cls(*coded_log(frame, by, symbol, order_by, known))
 
     def __repr__(self) -> str:
-        first = ", ".join(map(str, self[:3].to_lists()))
+        first = ", ".join(map(_beginning, self[:3].to_lists()))
         more = ", ..." if len(self) > 3 else ""
         known = "" if self.covariates is None else f"; {self.covariates}"
         return f"Sequences({len(self)} over {shown_alphabet(self.alphabet)}: {first}{more}{known})"
@@ -320,3 +322,8 @@ def _check_unread(data: Sequences, alphabet: int | Iterable[Hashable] | None, se
     for name, option in (("lengths", lengths), ("pad", pad)):
         if option is not None:
             raise ValueError(f"{name}: expected a padded array beside it, found Sequences; leave it out")
+
+
+def _beginning(row: Sequence[Any]) -> str:
+    """A sequence as a list, without what comes after its first symbols."""
+    return str(row) if len(row) <= _SHOWN else f"{str(row[:_SHOWN])[:-1]}, ...]"

@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, pad
 
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import Neighborhood
@@ -60,6 +60,8 @@ _MANY_RANDOM = 200  # sequences of random symbols
 _FEW_RANDOM = 30  # of them where the model scores one at a time
 _UNKNOWN = 10.0  # the standard deviation of log-ratios if none are known but those of the data: any length is possible
 _NEGLIGIBLE = 1e-9
+_CLOSE = 2.0  # standard errors by which moments of draws may differ from those that ratios tell
+_KOLMOGOROV = 1.36  # the distance times the root of the sample size that is exceeded once in 20 times by chance
 
 
 def length_kernel(
@@ -70,7 +72,8 @@ def length_kernel(
     :param sequences: draws from the model, or the data in place of them; all of them possible under the model.
     :param tail: what replaces, appends and removes the last symbol, see :attr:`pyro_ksd.edits.Neighborhood.tail`.
     :param balancing: of the operator.
-    :param drawn: whether they are draws: then hardly any lengths of the model lie beyond theirs.
+    :param drawn: whether they are draws: then hardly any lengths of the model lie beyond theirs, and the distribution
+        for reports must agree with theirs.
     :returns: ``None`` if the edits cannot change some lengths.
 
     >>> from pyro_ksd.edits import zs
@@ -95,7 +98,37 @@ def length_kernel(
         beyond = (place - last).clamp(min=0) * (table[-1] - table[-2])
         return table[place[:, 0].clamp(0, last)] + before + beyond
 
-    return LengthKernel(feature, FEATURE_NAMES, distribution)
+    return LengthKernel(feature, FEATURE_NAMES, _reported(distribution, sequences.lengths) if drawn else distribution)
+
+
+def _reported(estimate: LengthDistribution, lengths: Tensor) -> LengthDistribution:
+    """The distribution that ratios tell, or the frequencies of the lengths of draws if these contradict it.
+
+    Ratios are exact where they do not depend on symbols. Where they do, and few draws are long, their errors add up
+    from length to length and may make a tail far too thin. Frequencies have no bias.
+    """
+    counts = lengths.bincount().double()
+    shortest = int(lengths.min())
+    drawn = LengthDistribution(shortest, counts[shortest:] / len(lengths))
+    values = lengths.double()
+    squares = (values - drawn.mean).square()
+    errors = torch.stack([values, squares]).std(1, correction=0) / math.sqrt(len(lengths))
+    is_close = [
+        abs(estimate.mean - drawn.mean) <= _CLOSE * float(errors[0]),
+        abs(estimate.deviation**2 - drawn.deviation**2) <= _CLOSE * float(errors[1]),
+        _distance(estimate, drawn) <= _KOLMOGOROV / math.sqrt(len(lengths)),
+    ]
+    return estimate if all(is_close) else drawn
+
+
+def _distance(one: LengthDistribution, other: LengthDistribution) -> float:
+    """The largest difference between two cumulative distributions."""
+    last = max(found.shortest + len(found.probability) for found in (one, other))
+    cumulative = [
+        pad(found.probability, (found.shortest, last - found.shortest - len(found.probability))).cumsum(0)
+        for found in (one, other)
+    ]
+    return float((cumulative[0] - cumulative[1]).abs().max())
 
 
 def length_distribution(

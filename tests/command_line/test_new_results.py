@@ -60,7 +60,7 @@ def test_a_chain_is_fitted_to_the_other_data(capsys: pytest.CaptureFixture[str])
     words = ["check", "names.txt", "--fit", "markov", "--order", "2", "--holdout", "0.4", "--seed", "3", *FEW]
     code = main([*words, "--views", "content-1", "--tolerance", "0.1", "--level", "0.01"])
     shown = capsys.readouterr().out
-    first = "Model: a Markov chain of order 2, fitted to 36 sequences with back-off, checked on the other 24\n"
+    first = "Model: a Markov chain of order 2, fitted to 36 other sequences with back-off\nData: 24 sequences\n\n"
     fit_to, check_on = split(read("names.txt"), 0.6, seed=3)
     options = {"views": "content-1", "tolerance": 0.1, "level": 0.01, "num_bootstrap": 99, "seed": 3}
     expected = ksd_check(fit_markov(fit_to, 2, backoff=True), check_on, **options)

@@ -66,13 +66,21 @@ def test_a_wrong_file_is_an_error(words: list[str], capsys: pytest.CaptureFixtur
 
 def test_files_are_written_if_they_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = ResultTree.of(made_up_check())
-    write(result, Namespace(output=None, html=None), "Nothing")
+    write(result, Namespace(output=None, html=None, words=[]), "Nothing")
     assert capsys.readouterr().out == f"{result}\n"
     assert list(tmp_path.iterdir()) == []
     output, html = str(tmp_path / "check.nc"), str(tmp_path / "report.html")
-    write(result, Namespace(output=output, html=html), "All of it")
+    words = ["check", "my names.txt", "--fit", "markov"]
+    write(result, Namespace(output=output, html=html, words=words), "All of it", "a chain of order 1")
     assert capsys.readouterr().out == f"{result}\nResult: {output}\nReport: {html}\n"
     assert load(output).identical(result)
+    again = str(tmp_path / "again.html")
+    assert main(["report", output, "--html", again]) == 0
+    page = Path(again).read_text()
+    assert page == Path(html).read_text()
+    assert "<h1>All of it</h1>" in page
+    assert "<p>Model: a chain of order 1. Data: " in page
+    assert "<code>pyro-ksd check &#39;my names.txt&#39; --fit markov</code>" in page
 
 
 @pytest.mark.parametrize("option", ["html", "output"])

@@ -104,7 +104,7 @@ def test_given_axes_are_used() -> None:
 
 @pytest.mark.parametrize("read", [compare_table, plot_compare])
 def test_something_other_than_a_comparison(read: Any) -> None:
-    with pytest.raises(ValueError, match=r"expected a comparison with .* found .*; give what ksd_compare gave"):
+    with pytest.raises(ValueError, match=r"expected a comparison with .* found .*; pass what ksd_compare returned"):
         read(made_up_check())
 
 

@@ -175,5 +175,7 @@ def test_what_a_group_lacks_is_named() -> None:
     message = "expected a check with ['p_value', 'gram_', 'kind', 'num_bootstrap', 'level'] in the group 'ksd', found ["
     with pytest.raises(ValueError, match=re.escape(message)):
         dataset(hollow, "ksd", "gram_")
-    with pytest.raises(ValueError, match=r"expected a comparison with the group 'ksd_compare', .* ksd_compare gave"):
+    with pytest.raises(
+        ValueError, match=r"expected a comparison with the group 'ksd_compare', .* ksd_compare returned"
+    ):
         dataset(check, "ksd_compare", name="comparison")

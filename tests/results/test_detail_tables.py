@@ -139,7 +139,10 @@ def test_other_results_have_no_such_tables(table: Callable[..., Any]) -> None:
     check = made_up_check()
     ksd = check["ksd"].to_dataset()[["statistic", "p_value", "p_value_overall", "meaning"]]
     other = xr.DataTree.from_dict({"ksd": ksd, "ksd_data": check["ksd_data"].to_dataset()})
-    with pytest.raises(ValueError, match=r"give what ksd_check gave"):
+    with pytest.raises(ValueError, match="pass what ksd_check returned"):
+        table(other)
+    other["ksd"].attrs["localized"] = 0
+    with pytest.raises(ValueError, match="only p-values: call ksd_check without localize=False"):
         table(other)
 
 

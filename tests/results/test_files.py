@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from pictures import axes_of
-from saved_results import saved_files, unpacked
+from saved_results import release_files, saved_files, unpacked
 from synthetic import made_up_check
 from synthetic_comparison import THREE, made_up_comparison
 
@@ -24,6 +24,24 @@ from pyro_ksd.results.containers import dataset, extend, provenance, to_inferenc
 from pyro_ksd.results.schema import SCHEMA_VERSION
 from pyro_ksd.results.schema_entries import SOURCES
 from pyro_ksd.results.validation import results_in
+
+RELEASED: dict[str, dict[str, Any]] = {
+    "0.1.0": {
+        "statistic": {
+            "content-2": 7.2951,
+            "start": 0.024874,
+            "length": -0.086711,
+            "surprise": 50.293,
+            "skip": 0.15611,
+            "overall": np.nan,
+        },
+        "too rare": ["bb", "aa"],
+        "factor": [16.8602, 10.4026, 26.5532],
+        "sequences": [15, 7, 25],
+        "edit": "replace 'b' by 'a'",
+    }
+}
+"""What the saved check of each release says."""
 
 
 def test_netcdf(check: xr.DataTree, tmp_path: Path) -> None:
@@ -109,7 +127,7 @@ def test_files_of_every_version_are_read_and_drawn(file: Path, tmp_path: Path) -
         if kind == "check" or "predictive" in kind:
             plots += [pyro_ksd.plot_check, pyro_ksd.plot_ngrams, pyro_ksd.plot_sequences]
         if kind == "check":
-            plots += [pyro_ksd.plot_lengths, pyro_ksd.plot_gram]
+            plots += [pyro_ksd.plot_lengths] + ([pyro_ksd.plot_gram] if "ksd_gram" in result.children else [])
         if kind == "posterior predictive":
             plots += [pyro_ksd.plot_discrepancy]
     for plot in plots:
@@ -117,6 +135,29 @@ def test_files_of_every_version_are_read_and_drawn(file: Path, tmp_path: Path) -
         axes[0].figure.canvas.draw()
         assert any(own.has_data() for own in axes)
         plt.close("all")
+
+
+def test_the_present_release_has_saved_a_check() -> None:
+    if ".dev" not in pyro_ksd.__version__:
+        assert f"release_{pyro_ksd.__version__}_check.nc.xz" in {file.name for file in release_files()}
+
+
+@pytest.mark.parametrize("file", release_files(), ids=lambda file: file.name.removesuffix(".nc.xz"))
+def test_the_check_of_every_release_says_what_it_said_then(file: Path, tmp_path: Path) -> None:
+    result = load(unpacked(file, tmp_path))
+    assert result["ksd"].attrs["creation_library_version"] == file.name.split("_")[1]
+    expected = RELEASED[file.name.split("_")[1]]
+    table = pyro_ksd.summary(result)
+    assert table["statistic"].to_dict() == pytest.approx(expected["statistic"], nan_ok=True, rel=1e-3)
+    assert table.loc["overall", "p_value"] == pytest.approx(1 / 150)
+    assert pyro_ksd.verdict(result).startswith("the model does not fit (p = 0.007)")
+    ngrams = pyro_ksd.ngram_table(result)
+    assert ngrams.loc[ngrams["finding"] == "too rare", "label"].tolist() == expected["too rare"]
+    assert ngrams.loc[0, ["factor", "factor_low", "factor_high"]].tolist() == pytest.approx(
+        expected["factor"], rel=1e-3
+    )
+    assert pyro_ksd.sequence_table(result, view="content-2")["sequence"].tolist()[:3] == expected["sequences"]
+    assert pyro_ksd.edit_table(result, view="content-2").loc[0, "edit"] == expected["edit"]
 
 
 def test_the_file_is_closed_and_its_values_are_in_memory(tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ def test_over_an_alphabet_of_another_size() -> None:
 
 def test_what_is_shown_of_sequences() -> None:
     assert repr(Sequences.of(["ab", "b"])) == "Sequences(2 over ('a', 'b'): ['a', 'b'], ['b'])"
+    assert repr(Sequences.of([[0] * 10, [1] * 11])) == f"Sequences(2 over 0..1: {[0] * 10}, {str([1] * 10)[:-1]}, ...])"
     assert repr(Sequences.of([[0]] * 4, 2)) == "Sequences(4 over 0..1: [0], [0], [0], ...)"
 
 

@@ -440,3 +440,39 @@ def test_both_tails_are_equally_precise() -> None:
     p = torch.exp(-(torch.arange(41) - 20).abs().double())
     steps = smooth_features(LengthDistribution(0, p / p.sum()), barker).diff(dim=0)[:40].abs()
     torch.testing.assert_close(steps, steps.flip(0), rtol=1e-11, atol=0)
+
+
+def test_reported_lengths_are_right_where_stops_depend_on_symbols() -> None:
+    """Errors of ratios add up from length to length: what they tell is too long here, in names it was too short."""
+    moves = torch.tensor([[0.05, 0.35], [0.55, 0.43]], dtype=torch.double)
+    stop = 1 - moves.sum(1)
+    initial = torch.full((2,), 0.5, dtype=torch.double)
+    chain = MarkovSequence.from_transitions(initial, moves / moves.sum(1, keepdim=True), stop)
+    exact = float(initial @ torch.linalg.solve(torch.eye(2) - moves, torch.ones(2, dtype=torch.double)))
+    draws = drawn(chain)
+    error = float(draws.lengths.double().std()) / math.sqrt(len(draws))
+    from_ratios = length_distribution(chain, draws, TAIL, drawn=True)
+    kernel = length_kernel(chain, draws, TAIL, barker, drawn=True)
+    assert from_ratios is not None
+    assert abs(from_ratios.mean - exact) > 2 * error
+    assert kernel is not None
+    assert kernel.distribution is not None
+    assert abs(kernel.distribution.mean - exact) < error
+    shares = [float((draws.lengths == length).double().mean()) for length in kernel.distribution.lengths.tolist()]
+    assert kernel.distribution.probability.tolist() == pytest.approx(shares)
+
+
+def test_what_ratios_tell_is_reported_as_long_as_draws_agree() -> None:
+    """Ratios that depend on the length alone are exact, and smoother than the frequencies of draws."""
+    model = independent("geometric")
+    draws = drawn(model)
+    kernel = length_kernel(model, draws, TAIL, barker, drawn=True)
+    assert kernel is not None
+    assert kernel.distribution is not None
+    assert distance(kernel.distribution, torch.tensor([0.0, *CHAINS["geometric"][1]], dtype=torch.double)) < 1e-3
+    # The same mean and spread, but only two lengths.
+    half = [[0] * round(draws.lengths.double().mean().item() + sign * 4) for sign in (-1, 1)] * 500
+    two = length_kernel(model, Sequences.of(half, 2), TAIL, barker, drawn=True)
+    assert two is not None
+    assert two.distribution is not None
+    assert [share for share in two.distribution.probability.tolist() if share] == [0.5, 0.5]

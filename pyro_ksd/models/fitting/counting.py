@@ -128,8 +128,8 @@ def _warn_of_rare_contexts(seen: Tensor, order: int) -> None:
     if 2 * rare > contexts >= _SEVERAL:
         warn_user(
             f"{rare} of the {contexts} contexts of {order} symbols in the data were seen fewer than {_FEW} times, so "
-            "that what follows them is hardly known; pass backoff=True, which takes it from shorter contexts, lower "
-            "order=, or use more data"
+            "the probabilities after them are poorly estimated; pass backoff=True, which falls back to shorter "
+            "contexts, lower order=, or use more data"
         )
 
 

@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
-from pyro_ksd.results.containers import dataset, has_group
+from pyro_ksd.results.containers import dataset, has_group, num_sequences
 from pyro_ksd.results.length_shares import MOST_BARS, length_bins
+from pyro_ksd.results.pages.rendering import number
 
 _BINS = 24
+_CHANCE = (
+    1.63  # the distance of two samples, in its own scale, that is exceeded once in 100 times (Kolmogorov, Smirnov)
+)
 _REACH = 3.0  # how far beyond the null draws, in their range, the statistic is still drawn to scale
 
 
@@ -25,6 +31,7 @@ class LengthChart:
     :ivar observed_mean: of the lengths of the data.
     :ivar expected_mean: of those of the model.
     :ivar is_estimated: whether the model was not sampled.
+    :ivar differences: which lengths differ most, sentence by sentence.
     """
 
     bars: list[tuple[float, float, float, float, str]]
@@ -33,6 +40,7 @@ class LengthChart:
     observed_mean: float
     expected_mean: float
     is_estimated: bool
+    differences: list[str]
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,34 @@ def length_chart(check: Any) -> LengthChart | None:
         observed_mean=float(lengths["observed"].values @ length),
         expected_mean=float(lengths["expected"].values @ length),
         is_estimated=not lengths.attrs.get("num_drawn", 0),
+        differences=_length_differences(lengths, num_sequences(check, "ksd")),
     )
+
+
+def _length_differences(lengths: xr.Dataset, size: int) -> list[str]:
+    """Which short lengths, and which long ones, the model makes too often, if it is known from draws and not by chance.
+
+    The lengths are those at which the cumulative distributions differ most.
+    """
+    num_drawn = int(lengths.attrs.get("num_drawn", 0))
+    if not num_drawn:
+        return []
+    chance = _CHANCE * math.sqrt(1 / size + 1 / num_drawn)
+    data, model = (np.cumsum(lengths[name].values) for name in ("observed", "expected"))
+    label = lengths["length"].values
+    found = []
+    short = int(np.argmax(model - data))
+    if model[short] - data[short] > chance:
+        found.append(_difference(data[short], model[short], f"at most {label[short]} symbols"))
+    long = int(np.argmax(data - model))
+    if data[long] - model[long] > chance:
+        found.append(_difference(1 - data[long], 1 - model[long], f"at least {label[long] + 1} symbols"))
+    return found
+
+
+def _difference(data: float, model: float, lengths: str) -> str:
+    own = f"{number(100 * data, 2)} %" if round(data, 6) > 0 else "none"
+    return f"{number(100 * model, 2)} % of the model's sequences have {lengths}, and {own} of the data."
 
 
 def null_chart(check: Any, view: str) -> NullChart | None:

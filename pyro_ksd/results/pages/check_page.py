@@ -12,6 +12,7 @@ from pyro_ksd.results.check_table import origin_of_p_values, summary
 from pyro_ksd.results.containers import dataset, has_all_data, has_group, num_sequences
 from pyro_ksd.results.findings import view_finding
 from pyro_ksd.results.p_values import p_text
+from pyro_ksd.results.pages.charts import length_chart
 from pyro_ksd.results.pages.feature_rows import FeatureRow, examples, named_features
 from pyro_ksd.results.pages.rendering import number
 from pyro_ksd.results.verdicts import reason_views, verdict_parts, worst_view
@@ -177,14 +178,19 @@ def _how_large(check: Any, reasons: list[Reason]) -> tuple[str, str]:
         row = sized[0]
         return repr(row.label), row.amount or f"every occurrence should weigh {row.weight} times as much in the model"
     if float(ksd["p_value_overall"]) > float(ksd.attrs["level"]):
-        return "none found", "How small a misfit the check could have found, pyro_ksd.power(model, alternative) tells."
-    return "not estimated", "The check found no numbers for this misfit."
+        return (
+            "none found",
+            "pyro_ksd.power(model, other) computes how small a misfit the check could have found.",
+        )
+    return "not estimated", "The size of this misfit was not estimated."
 
 
 def _first(check: Any, reasons: list[Reason]) -> list[str]:
     """What to look at first."""
     found = []
     for reason in reasons:
+        chart = length_chart(check) if reason.view == "length" else None
+        found += [] if chart is None else chart.differences
         if not reason.rows:
             continue
         row = reason.rows[0]
@@ -194,8 +200,18 @@ def _first(check: Any, reasons: list[Reason]) -> list[str]:
         if count and not has_all_data(check):  # in how many of all sequences, is not known
             where = " It is in sequences"
         shown = f", such as {', '.join(some)}" if some else ""
-        found.append(f"{row.label!r} is {row.finding} under the model.{where}{shown}{'.' if where else ''}")
+        name, place = _named(row.label, feature_kind(dataset(check, "ksd").sel(view=reason.view)))
+        found.append(f"{name!r} is {row.finding}{place} under the model.{where}{shown}{'.' if where else ''}")
     return found
+
+
+def _named(label: str, kind: str) -> tuple[str, str]:
+    """A feature without the mark of its place, and this place in words."""
+    if kind == "start":
+        return label.removeprefix("^"), " at the start"
+    if kind == "end":
+        return label.removesuffix("$"), " at the end"
+    return label, ""
 
 
 def _detail(check: Any) -> str:

@@ -141,11 +141,11 @@ def _amount(ratio: float, low: float, high: float, finding: str) -> str:
         size = "little" if finding == "too rare" else "much"
         return f"about as often in both, but given the rest of the sequence the model gives it too {size} probability"
     if math.isinf(ratio):
-        return f"the draws of the model have none; in the data at least {number(low, 2)} times as often"
+        return f"none in the draws from the model; in the data at least {number(low, 2)} times as often"
     if ratio > 1:
         return f"{with_interval(ratio, low, high, ' times')} as often in the data as in the model"
     if ratio == 0:
-        return f"the data have none; in the model at least {number(1 / high, 2)} times as often"
+        return f"none in the data; in the model at least {number(1 / high, 2)} times as often"
     return f"{with_interval(1 / ratio, 1 / high, 1 / low, ' times')} as often in the model as in the data"
 
 

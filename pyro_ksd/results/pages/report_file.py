@@ -61,7 +61,7 @@ def report(result: Any, path: str | os.PathLike[str], *, title: str | None = Non
         :func:`~pyro_ksd.likelihood_ratio_check` gave, or what was loaded from its file. Of a check and a comparison in
         one container, the check is reported.
     :param path: of the file to write, such as ``"report.html"``; a file of this name is replaced.
-    :param title: what stands at the top.
+    :param title: what stands at the top; that of the command line, if the result comes from there.
     :returns: the path of the file.
     :raises ValueError: if there is nothing to report, or the folder of the file does not exist.
 
@@ -91,9 +91,9 @@ def report(result: Any, path: str | os.PathLike[str], *, title: str | None = Non
 def report_text(result: Any, title: str | None) -> str:
     """The HTML of a report; see :func:`report`."""
     if has_group(result, "ksd", "result"):
-        return _check_report(result, title or "Does the model fit?")
+        return _check_report(result, title or result.attrs.get("title", "Does the model fit?"))
     if has_group(result, "ksd_compare", "result"):
-        return _comparison_report(result, title or "Which model fits best?")
+        return _comparison_report(result, title or result.attrs.get("title", "Which model fits best?"))
     raise ValueError(
         "result: expected what ksd_check or ksd_compare gave, with a group 'ksd' or 'ksd_compare', found neither; pass "
         "the result of a check"
@@ -115,6 +115,7 @@ def _check_report(check: Any, title: str) -> str:
         page=page,
         detail_meaning="" if detail is None else f"which looks at {detail['meaning'].item()}",
         is_detail_found=detail is not None and is_found(check, detail),
+        says_weight=any("(weight ×" in reason.finding for reason in page.reasons),
         shows_lengths=any(reason.view == "length" for reason in page.reasons),
         lengths=length_chart(check),
         null=null_chart(check, worst),
@@ -147,7 +148,8 @@ def _common(result: Any, group: str) -> dict[str, Any]:
         "observed": _samples(result, data.isel(sequence=some)),
         "drawn": [] if drawn is None else _samples(result, drawn.isel(sequence=slice(_MOST_SAMPLES))),
         "date": str(attributes.get("created_at", ""))[:10],
-        "call": _call(result, group),
+        "model": str(result.attrs.get("model", "")),
+        "call": result.attrs.get("command") or _call(result, group),
         "settings": list(_settings(result, group)),
     }
 

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 from synthetic import changed, length_group, made_up_check
 
-from pyro_ksd.results.pages.charts import length_chart, null_chart
+from pyro_ksd.results.pages.charts import LengthChart, length_chart, null_chart
 
 
 def test_lengths_are_bars_in_percent() -> None:
@@ -29,6 +29,35 @@ def test_lengths_are_bars_in_percent() -> None:
     chart = length_chart(check)
     assert chart is not None
     assert chart.is_estimated
+
+
+def chart_of(observed: dict[int, float], expected: dict[int, float], num_drawn: int = 1000) -> LengthChart:
+    check = made_up_check().assign({"ksd_length": xr.DataTree(length_group(observed, expected))})
+    check["ksd_length"].attrs["num_drawn"] = num_drawn
+    chart = length_chart(check)
+    assert chart is not None
+    return chart
+
+
+def test_the_lengths_that_differ_most_are_named() -> None:
+    """The cumulative shares differ most at 0.05 and 0.45 of lengths up to 3, and at 0.1 and 0.55 of those from 6 on."""
+    data = {3: 0.05, 4: 0.4, 5: 0.45, 7: 0.1}
+    model = {1: 0.35, 3: 0.1, 6: 0.05, 7: 0.25, 8: 0.25}
+    assert chart_of(data, model).differences == [
+        "45 % of the model's sequences have at most 3 symbols, and 5 % of the data.",
+        "55 % of the model's sequences have at least 6 symbols, and 10 % of the data.",
+    ]
+    assert chart_of({4: 1.0}, {2: 0.5, 4: 0.5}).differences == [
+        "50 % of the model's sequences have at most 2 symbols, and none of the data."
+    ]
+    assert chart_of({4: 1.0}, {4: 0.5, 9: 0.5}).differences == [
+        "50 % of the model's sequences have at least 5 symbols, and none of the data."
+    ]
+
+
+def test_lengths_that_differ_by_chance_or_are_estimated_are_not_named() -> None:
+    assert chart_of({3: 0.5, 4: 0.5}, {3: 0.55, 4: 0.45}).differences == []
+    assert chart_of({3: 0.5, 4: 0.5}, {1: 0.9, 4: 0.1}, num_drawn=0).differences == []
 
 
 def test_bins_of_several_lengths_are_named_by_both_ends() -> None:

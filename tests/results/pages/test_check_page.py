@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from synthetic import check_with, made_up_check
+import xarray as xr
+from synthetic import check_with, length_group, made_up_check
 
 from pyro_ksd import summary, verdict
 from pyro_ksd.results.pages.check_page import page_of_check
@@ -77,6 +78,17 @@ def test_what_to_look_at_first() -> None:
     assert first.startswith(f"'aa' is too rare under the model. It is in {len(having)} of the 30 sequences, such as ")
     assert all(text in having for text in first.removesuffix(".").split("such as ")[1].split(", "))
     assert page_of_check(made_up_check(p_value_overall=0.5), 5).first == []
+    check = check_with([("start", "^a", 4.0, 0.01)], {"start": 0.001}, symbols=["a", "b"])
+    [first] = page_of_check(check, 5).first
+    assert first.startswith("'a' is too frequent at the start under the model. It is in ")
+
+
+def test_lengths_that_differ_most_are_among_the_first() -> None:
+    check = check_with([("length", "spread of the length", 4.0, 0.01)], {"length": 0.001})
+    check = check.assign({"ksd_length": xr.DataTree(length_group({4: 1.0}, {2: 0.5, 4: 0.5}))})
+    assert page_of_check(check, 5).first == [
+        "50 % of the model's sequences have at most 2 symbols, and none of the data."
+    ]
 
 
 @pytest.mark.parametrize(

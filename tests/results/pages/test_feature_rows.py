@@ -32,8 +32,8 @@ def sized(label: str = "aa", view: str = "content-2", z: float = -4.0, **sizes: 
     [
         ((6.93, 2.51, 31.2), -4.0, "6.9 times (2.5 to 31) as often in the data as in the model"),
         ((0.25, 0.2, 0.5), 4.0, "4 times (2 to 5) as often in the model as in the data"),
-        ((0.0, 0.0, 0.1), 4.0, "the data have none; in the model at least 10 times as often"),
-        ((math.inf, 2.68, math.inf), -4.0, "the draws of the model have none; in the data at least 2.7 times as often"),
+        ((0.0, 0.0, 0.1), 4.0, "none in the data; in the model at least 10 times as often"),
+        ((math.inf, 2.68, math.inf), -4.0, "none in the draws from the model; in the data at least 2.7 times as often"),
         (
             (1.1, 0.9, 1.3),
             -4.0,

@@ -251,6 +251,52 @@ return box.querySelector(".count").textContent;
 """
 
 
+CONTRASTS = """
+const parsed = color => {
+  const [r, g, b, a] = color.match(/[\\d.]+/g).map(Number);
+  return [r, g, b, a ?? 1];
+};
+const over = ([r, g, b, a], below) => [r, g, b].map((value, place) => a * value + (1 - a) * below[place]);
+const behind = element => {
+  const base = getComputedStyle(document.documentElement).colorScheme.includes("dark") && arguments[0] ? 18 : 255;
+  const below = element.parentElement ? behind(element.parentElement) : [base, base, base];
+  return over(parsed(getComputedStyle(element).backgroundColor), below);
+};
+const light = color => {
+  const [r, g, b] = color.map(value => value / 255).map(c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const found = [];
+for (const element of document.body.querySelectorAll("*")) {
+  const has_text = [...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
+  if (!has_text || !element.checkVisibility() || element.closest("script, style")) continue;
+  const style = getComputedStyle(element);
+  const below = behind(element);
+  const [r, g, b, alpha] = parsed(element.closest("svg") ? style.fill : style.color);
+  let opacity = alpha;
+  for (let each = element; each; each = each.parentElement) opacity *= Number(getComputedStyle(each).opacity);
+  const [one, other] = [light(over([r, g, b, opacity], below)), light(below)];
+  const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+  if (contrast < 4.5) found.push(`${element.tagName} ${element.className} ${element.textContent}: ${contrast}`);
+}
+return found;
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_all_words_can_be_read(dark: bool, page: browser.Page, tmp_path: Path) -> None:
+    """Words have 4.5 times the luminance of what is behind them, or the reverse, as WCAG 2 (AA) demands."""
+    check = sized_check()
+    written(check, tmp_path)
+    page.open(tmp_path / "report.html", dark=dark)
+    assert page.run(CONTRASTS, dark) == []
+    card = ResultTree.of(check)._repr_html_().split("<details><summary>All groups")[0]  # the rest is xarray's
+    head = '<!doctype html><meta charset="utf-8"><style>:root { color-scheme: light dark }</style>'
+    (tmp_path / "card.html").write_text(head + card)
+    page.open(tmp_path / "card.html", dark=dark)
+    assert page.run(CONTRASTS, dark) == []
+
+
 @pytest.mark.parametrize("made", [sized_check, lambda: made_up_comparison(THREE), lambda: made_up_check(impossible=2)])
 def test_the_console_stays_empty_and_nothing_is_wider_than_a_phone(
     made: Any, page: browser.Page, tmp_path: Path
