@@ -45,7 +45,20 @@ class Scores:
 
 
 class SamplingRule(ABC):
-    """A transformation of the scores of the next symbol."""
+    """A transformation of the scores of the next symbol. Derive your own rule from it.
+
+    >>> from dataclasses import replace
+    >>> import torch
+    >>> class Without(SamplingRule):
+    ...     "Makes one symbol impossible."
+    ...     def __init__(self, code):
+    ...         self.code = torch.tensor(code)
+    ...     def apply(self, scores):
+    ...         strict, lenient = (own.index_fill(-1, self.code, -torch.inf) for own in (scores.strict, scores.lenient))
+    ...         return replace(scores, strict=strict, lenient=lenient)
+    >>> after_rules([Without(1)], torch.tensor([[[3.0, 1.0, 2.0]]]), torch.tensor([[0]]), torch.tensor([[0]])).strict
+    tensor([[[3., -inf, 2.]]])
+    """
 
     @abstractmethod
     def apply(self, scores: Scores) -> Scores:
