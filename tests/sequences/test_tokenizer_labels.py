@@ -84,5 +84,5 @@ def test_ids_read_with_labels() -> None:
 def test_refuses() -> None:
     with pytest.raises(ValueError, match="tokenizer: expected a tokenizer of the package transformers, found 'gpt2'"):
         token_labels("gpt2")
-    with pytest.raises(ValueError, match="size: expected at least the [0-9]+ tokens of the tokenizer, found 7"):
+    with pytest.raises(ValueError, match=r"size: expected at least the [0-9]+ tokens of the tokenizer, found 7"):
         token_labels(byte_level(), size=7)
