@@ -13,7 +13,7 @@ from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.conditional import ConditionalKernel
 from pyro_ksd.models.networks.prompts import PROMPT
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.sequences.covariate_groups import CovariateGroups, PromptContent
+from pyro_ksd.sequences.covariate_groups import CovariateFeatures, CovariateGroups, OwnFeatures
 from pyro_ksd.sequences.covariates import Covariates
 from pyro_ksd.stein.views import View
 
@@ -37,13 +37,15 @@ def with_conditional_views(
     """
     if by is None:
         return list(views)
-    function, name = _features(by, sequences)
+    features = _features(by, sequences)
     added = []
     for view in views:
         kernel = view.kernel
         is_chosen = view.name in _DEFAULT or not are_default
         if is_chosen and isinstance(kernel, FeatureKernel) and not isinstance(kernel, ConditionalKernel):
-            added.append(replace(view, name=f"{view.name} by {name}", kernel=ConditionalKernel(kernel, function)))
+            added.append(
+                replace(view, name=f"{view.name} by {features.name}", kernel=ConditionalKernel(kernel, features))
+            )
     if not added:
         raise ValueError(
             f"by: expected a view whose kernel has features, found {[view.name for view in views]}; pass others in "
@@ -54,13 +56,12 @@ def with_conditional_views(
     return [*views, *added]
 
 
-def _features(by: object, sequences: Sequences) -> tuple[Callable[[Covariates], Tensor], str]:
-    """The function of the covariates and what it is called in the names of views."""
-    if isinstance(by, PromptContent):
-        return by, by.name
+def _features(by: object, sequences: Sequences) -> CovariateFeatures:
+    """The function of the covariates."""
+    if isinstance(by, CovariateFeatures):
+        return by
     if callable(by):
-        name = getattr(by, "__name__", type(by).__name__)
-        return by, "covariates" if name == "<lambda>" else str(name)
+        return OwnFeatures(by)
     if not isinstance(by, str):
         raise ValueError(
             "by: expected the name of a covariate, such as 'prompt', or a function of the covariates that returns "
@@ -74,4 +75,4 @@ def _features(by: object, sequences: Sequences) -> tuple[Callable[[Covariates], 
             f"{len(sequences)} for {len(groups)} values; pass pyro_ksd.sequences.PromptContent(), which compares "
             "prompts by their content, or a function of the covariates"
         )
-    return groups, by
+    return groups

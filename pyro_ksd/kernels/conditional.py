@@ -18,6 +18,7 @@ from pyro_ksd.kernels.feature_places import LARGEST_CODE
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.sequences.covariate_groups import CovariateFeatures, OwnFeatures
 from pyro_ksd.sequences.covariates import Covariates
 
 COUNTED = ("ngram", "start", "end", "ends", "skip", "position")
@@ -57,6 +58,8 @@ class ConditionalKernel(FeatureKernel):
     def __post_init__(self) -> None:
         check_instance("kernel", self.kernel, FeatureKernel, "a kernel with features, such as ContiguousKernel(2)")
         check_function("covariate_features", self.covariate_features, "covariates")
+        if not isinstance(self.covariate_features, CovariateFeatures):
+            object.__setattr__(self, "covariate_features", OwnFeatures(self.covariate_features))
 
     def check_data(self, sequences: Sequences) -> None:
         self.kernel.check_data(sequences)
@@ -94,10 +97,7 @@ class ConditionalKernel(FeatureKernel):
 
     def group_label(self, column: int) -> str:
         """What a feature of the covariates is called."""
-        name = getattr(self.covariate_features, "label", None)
-        if name is not None:
-            return str(name(column))
-        return f"{getattr(self.covariate_features, '__name__', 'group').strip('<>')} {column}"
+        return self._named.label(column)
 
     def split_codes(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         """The features of sequences and of covariates, long ``[D]`` each, of which ``codes`` are the products.
@@ -111,7 +111,12 @@ class ConditionalKernel(FeatureKernel):
 
     @property
     def meaning(self) -> str:
-        return f"{self.kernel.meaning}, given {getattr(self.covariate_features, 'name', 'the covariates')}"
+        return f"{self.kernel.meaning}, given {self._named.name}"
+
+    @property
+    def _named(self) -> CovariateFeatures:
+        assert isinstance(self.covariate_features, CovariateFeatures)
+        return self.covariate_features
 
     def _features_of(self, sequences: Sequences) -> Tensor:
         """``g`` of the sequences, ``[N, G]``, dense or sparse."""

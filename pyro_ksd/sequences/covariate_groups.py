@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,12 +16,52 @@ from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import PROMPT_PAD, Covariates
 
+_UNNAMED = "covariates"
 _SHOWN = 8  # codes of a prompt in a label
 _FACTOR, _PRIME = 1_000_003, 2_147_483_647
 
 
+class CovariateFeatures(ABC):
+    """A function of covariates with words for what it returns."""
+
+    name: str
+    """What sequences are compared by, in the names of views."""
+
+    @abstractmethod
+    def __call__(self, covariates: Covariates) -> Tensor:
+        """The features of the covariates of ``N`` sequences, double ``[N, G]``, dense or sparse."""
+
+    @abstractmethod
+    def label(self, column: int) -> str:
+        """What a feature is called."""
+
+
 @dataclass(frozen=True, eq=False)
-class CovariateGroups:
+class OwnFeatures(CovariateFeatures):
+    """A function of the user's own.
+
+    >>> def age_groups(covariates):
+    ...     return torch.stack([covariates.values < 18, covariates.values >= 18], 1).double()
+    >>> OwnFeatures(age_groups).name, OwnFeatures(age_groups).label(1), OwnFeatures(len).name
+    ('age_groups', 'age_groups 1', 'len')
+    """
+
+    function: Callable[[Covariates], Tensor]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # read only
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return _UNNAMED if name == "<lambda>" else str(name)
+
+    def __call__(self, covariates: Covariates) -> Tensor:
+        return self.function(covariates)
+
+    def label(self, column: int) -> str:
+        return f"{self.name} {column}"
+
+
+@dataclass(frozen=True, eq=False)
+class CovariateGroups(CovariateFeatures):
     """The indicators of the groups of sequences with equal covariates, for a
     :class:`~pyro_ksd.kernels.ConditionalKernel`.
 
@@ -80,7 +121,7 @@ class CovariateGroups:
 
 
 @dataclass(frozen=True)
-class PromptContent:
+class PromptContent(CovariateFeatures):
     r"""Which codes occur in prompts, in a fixed number of features, for prompts that hardly ever recur.
 
     Every code :math:`s` has a place :math:`h(s)` and a sign :math:`\sigma(s)`, which are fixed but look random:
