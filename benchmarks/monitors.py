@@ -109,6 +109,11 @@ def power(name: str, size: int, runs: int) -> float:
     return found / runs
 
 
+def smallest_size(name: str, runs: int) -> str:
+    """With how many sequences a check finds a fault in at least 90 % of the runs."""
+    return next((str(size) for size in SIZES if power(name, size, runs) >= 0.9), f"above {SIZES[-1]}")
+
+
 def level_table(streams: int, workers: int, each: int = 10) -> str:
     """How many streams of true models were ever rejected."""
     jobs = [(name, first, each) for name in TRUE for first in range(0, streams, each)]
@@ -128,11 +133,13 @@ def delay_table(streams: int, runs: int, workers: int) -> str:
     delays: dict[str, list[int]] = {name: [] for name in FAULTS}
     for index, found in as_finished(delay, jobs, workers, "delays", "stream"):
         delays[jobs[index][0]].append(found)
+    sizes: dict[str, str] = {}
+    for index, size in as_finished(smallest_size, [(name, runs) for name in FAULTS], workers, "checks", "fault"):
+        sizes[list(FAULTS)[index]] = size
     rows = []
     for name, own in delays.items():
-        size = next((str(size) for size in SIZES if power(name, size, runs) >= 0.9), f"above {SIZES[-1]}")
         late = [f"{value:.0f}" if value <= STREAM else f"above {STREAM}" for value in np.quantile(own, [0.5, 0.9])]
-        rows.append([name, *late, size])
+        rows.append([name, *late, sizes[name]])
     return table(["fault", "half of the monitors after", "90 % of them after", "a check finds it in 90 % with"], rows)
 
 
@@ -147,8 +154,15 @@ def speed() -> str:
     return f"{20_000 / (time.process_time() - begin):,.0f}"
 
 
-def page(streams: int, delayed: int, runs: int, workers: int) -> str:
-    """The results in Markdown."""
+def page(streams: int, delayed: int, runs: int, workers: int, show: Callable[[str], None] = print) -> str:
+    """The results in Markdown.
+
+    :param show: is called with each table as soon as it is there.
+    """
+    levels = level_table(streams, workers)
+    show(levels)
+    delays = delay_table(delayed, runs, workers)
+    show(delays)
     _, highest = band(streams)
     return f"""# How monitors do
 
@@ -160,7 +174,7 @@ The share of {streams:,} streams of {STREAM:,} sequences that were *ever* reject
 and by all views together. Looks after each sequence count. The guarantee is at most {LEVEL}; chance may take the share
 up to {highest:.3f} (99.9 % binomial band).
 
-{level_table(streams, workers)}
+{levels}
 
 ## Faults
 
@@ -168,7 +182,7 @@ How many sequences it takes to find a fault of a chain over four symbols with fi
 {delayed} streams of {STREAM:,} sequences, beside the smallest of {", ".join(map(str, SIZES))} with which `ksd_check`
 finds the fault in at least 90 % of {runs} data sets. A monitor may be looked at after each sequence, a check only once.
 
-{delay_table(delayed, runs, workers)}
+{delays}
 
 ## Speed
 
@@ -186,7 +200,6 @@ def main() -> None:
     arguments = parser.parse_args()
     text = page(arguments.streams, arguments.delayed, arguments.runs, arguments.workers)
     arguments.output.write_text(text, encoding="utf-8")
-    print(text)
 
 
 if __name__ == "__main__":

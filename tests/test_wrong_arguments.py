@@ -114,7 +114,11 @@ from pyro_ksd.models import (
     RefitHiddenMarkov,
     RefitMarkov,
     RefitSVI,
+    RepetitionPenalty,
     TabulatedModel,
+    Temperature,
+    TopK,
+    TopP,
     VectorizedProgram,
     as_model,
     constrain,
@@ -594,9 +598,13 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
             "prompt": ["ab", 3, [], [0.5], [[0]], [True], ["a"], {}, torch.rand(2), [None]],
             "end": [*NUMBERS, 4],
             "max_length": COUNTS,
-            "top_k": [value for value in [*COUNTS, 5] if value is not None],
+            "rules": [None, 3, "TopK", [3], [TopK], {}, {3}, TopK(5), [Temperature(2.0), None]],
         },
     ),
+    "Temperature": (with_defaults(Temperature, temperature=0.7), {"temperature": [0, -1.0, NAN, "1", None]}),
+    "RepetitionPenalty": (with_defaults(RepetitionPenalty, penalty=1.2), {"penalty": [0, -1.0, NAN, "1", None]}),
+    "TopK": (with_defaults(TopK, k=3), {"k": COUNTS}),
+    "TopP": (with_defaults(TopP, p=0.9), {"p": [0, -1.0, NAN, 1.01, "1", None]}),
     "AutoregressiveModel.from_causal_lm": (
         with_defaults(AutoregressiveModel.from_causal_lm, lm=LanguageModel(), prompt=[0], end=1, max_new_tokens=3),
         {"lm": [None, "gpt2", network, torch.nn.Linear(2, 2)], "max_new_tokens": COUNTS},
@@ -1144,7 +1152,7 @@ def test_there_are_many_wrong_arguments() -> None:
         lambda: MarkovSequence(CHAIN.numpy(), order=np.int64(1), max_length=np.int64(999)).sample((np.int64(2),)),
         lambda: MarkovSequence.from_transitions([0.5, 0.5], np.full((2, 2), 0.5), stop=np.float64(0.2)).draw(2),
         lambda: AutoregressiveModel(
-            network, prompt=np.array([0]), end=np.int64(1), max_length=np.int64(3), top_k=np.int64(4)
+            network, prompt=np.array([0]), end=np.int64(1), max_length=np.int64(3), rules=[TopK(np.int64(4))]
         ).draw(np.int64(2)),
         lambda: plot_ngrams(CHECK, num=np.int64(3), figsize=np.array([5.0, 3.0])),
         lambda: split(WORDS, np.float32(0.5), seed=np.int64(3)),

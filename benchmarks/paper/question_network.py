@@ -18,7 +18,7 @@ import torch
 import yaml
 from torch import Tensor, nn
 
-from pyro_ksd.models import AutoregressiveModel
+from pyro_ksd.models import AutoregressiveModel, TopK
 from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.sequences.container import Sequences
 
@@ -72,7 +72,7 @@ class LanguageModel:
         end = self.words.index("?")
         if floor:
             return AutoregressiveModel(floored, prompt=codes, end=end, max_length=max_length)
-        return AutoregressiveModel(self.network, prompt=codes, end=end, max_length=max_length, top_k=top_k)
+        return AutoregressiveModel(self.network, prompt=codes, end=end, max_length=max_length, rules=[TopK(top_k)])
 
 
 def sentences() -> list[tuple[str, ...]]:

@@ -43,6 +43,7 @@ def check_for_parts(request: CheckRequest, **others: Any) -> None:
         replicates=request.replicates,
         attribution=request.attribution,
         gram=request.gram,
+        by=request.by,
         localize=None if request.localize else "False",
     )
     if names:

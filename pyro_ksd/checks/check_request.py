@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyro_ksd.checks.by_argument import By
 from pyro_ksd.checks.fit_options import passed
 from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.common.option_checks import check_flag, check_share
@@ -29,6 +30,7 @@ class CheckRequest:
     views: str | View | Sequence[str | View] | None
     neighborhood: Neighborhood | None
     balancing: str | Balancing | None
+    by: By | None
     bootstrap: Bootstrap
     num_bootstrap: int
     level: float

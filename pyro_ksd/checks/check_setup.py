@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from pyro_ksd.checks.by_argument import By, with_conditional_views
 from pyro_ksd.checks.end_argument import chosen_ends, unnamed_ends
 from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, is_read_off_data
 from pyro_ksd.common.random_numbers import seeded_generator
@@ -55,6 +56,7 @@ def set_up_check(
     neighborhood: Neighborhood | None,
     balancing: str | Balancing | None,
     *,
+    by: By | None = None,
     draws: bool,
 ) -> CheckSetup:
     """The views for a model and data, and the model as they look at it.
@@ -82,6 +84,7 @@ def set_up_check(
     chosen = chosen_views(
         views, neighborhood, balancing, [inner], sequences, given_lengths=given_lengths, possible=possible, drawn=drawn
     )
+    chosen = with_conditional_views(chosen, by, possible, are_default=views is None)
     if given_lengths:
         check_keeps_length(chosen, sequences[:10], given_lengths)
     return CheckSetup(model, chosen, impossible, drawn)

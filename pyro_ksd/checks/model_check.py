@@ -10,6 +10,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from pyro_ksd.checks.after_inference import check_alone, check_inference, divided_check, posterior_check, split_check
+from pyro_ksd.checks.by_argument import By
 from pyro_ksd.checks.check_of_parts import check_for_parts, partitioned_check
 from pyro_ksd.checks.check_request import CheckRequest
 from pyro_ksd.checks.data_argument import as_sequences
@@ -41,6 +42,7 @@ def ksd_check(
     views: str | View | Sequence[str | View] | None = None,
     neighborhood: Neighborhood | None = None,
     balancing: str | Balancing | None = None,
+    by: By | None = None,
     parameters: Mapping[str, Tensor] | None = None,
     order: int | Literal["auto"] | None = "auto",
     end: Any = None,
@@ -84,6 +86,12 @@ def ksd_check(
         view ``length``.
     :param balancing: the balancing function of the default views, ``"barker"`` by default. ``"mpf"`` has more power
         for small faults in small data, but its weights are unbounded.
+    :param by: also compare sequences with equal or similar covariates only, which sees faults that cancel in the mean
+        over all covariates, such as exchanged prompts, and says for which of them the model is wrong. The name of a
+        covariate of whole numbers with several sequences for each value, such as ``"prompt"`` or ``"group"``;
+        :class:`~pyro_ksd.sequences.PromptContent` for prompts that hardly ever recur; or a function that takes
+        the :class:`~pyro_ksd.sequences.covariates.Covariates` of ``N`` sequences and returns features ``[N, G]``. Adds
+        views to those of ``views``, such as ``content-1 by prompt``.
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
     :param order: the order of a program whose steps depend only on the ``order`` symbols before them. This makes the
         check of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`. ``"auto"`` looks for such an
@@ -159,6 +167,7 @@ def ksd_check(
         views=views,
         neighborhood=neighborhood,
         balancing=balancing,
+        by=by,
         bootstrap=bootstrap,
         num_bootstrap=num_bootstrap,
         level=level,

@@ -51,7 +51,9 @@ def prepared_check(
     :param ends: the codes of the symbols with one of which every sequence ends.
     :raises ValueError: if fewer than two sequences are possible under the model.
     """
-    setup = set_up_check(model, sequences, ends, request.views, request.neighborhood, request.balancing, draws=True)
+    setup = set_up_check(
+        model, sequences, ends, request.views, request.neighborhood, request.balancing, by=request.by, draws=True
+    )
     impossible = setup.impossible
     sites: dict[int, str] = {}
     possible = sequences

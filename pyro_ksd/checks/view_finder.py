@@ -29,10 +29,9 @@ from pyro_ksd.common.option_checks import check_flag
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.kernels.base import FeatureKernel
 from pyro_ksd.kernels.direction import DirectionKernel, DirectionPart
-from pyro_ksd.kernels.embedding import EmbeddingKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models.duck_typing import adapted
-from pyro_ksd.results.labels import feature_labels
+from pyro_ksd.results.misfit_groups import labels_of
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import assemble
 from pyro_ksd.stein.balancing import Balancing
@@ -168,16 +167,9 @@ def _name(directions: Sequence[_Learned], sequences: Sequences) -> str:
     symbols = [str(symbol) for symbol in sequences.symbols]
     named = []
     for direction in directions:
-        kernel = direction.part.kernel
         top = direction.gain.topk(min(_NAMED, len(direction.gain))).indices
         codes = direction.part.codes[top]
-        if isinstance(kernel, EmbeddingKernel):
-            labels = kernel.labels_in(direction.view.name, codes.tolist())
-        else:
-            names = [kernel.feature_label(code, len(symbols)) for code in codes.tolist()]
-            labels = feature_labels(
-                kernel.feature_kind, names, kernel.feature_symbols(codes, len(symbols)).tolist(), symbols
-            )
+        labels = labels_of(direction.view.name, direction.part.kernel, codes, symbols)
         weights = direction.part.weights[top].tolist()
         named += list(zip(direction.gain[top].tolist(), weights, labels, strict=True))
     named.sort(reverse=True)

@@ -193,11 +193,11 @@ def prefix_zs(candidates: Candidates, top: int, locations: int | None = None) ->
 
     The paper's edits for a language model, at the last location before the end:
 
-    >>> from pyro_ksd.models import AutoregressiveModel
+    >>> from pyro_ksd.models import AutoregressiveModel, TopK
     >>> from pyro_ksd.edits import BeforeEnd
     >>> likely = torch.tensor([[1, 0, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 0, 1]])
     >>> network = torch.nn.Embedding.from_pretrained(likely.double())  # a chain
-    >>> model = AutoregressiveModel(network, prompt=[2], end=3, max_length=4, top_k=2)
+    >>> model = AutoregressiveModel(network, prompt=[2], end=3, max_length=4, rules=[TopK(2)])
     >>> data = Sequences.of([[1, 0, 3]], alphabet=4)
     >>> BeforeEnd(prefix_zs(model.candidates, 2, locations=1)).edits(data).apply(data).to_lists()
     [[1, 2, 3], [1, 0, 0, 3], [1, 3]]

@@ -82,7 +82,7 @@ class Bets:
     @property
     def z(self) -> Tensor:
         """The scores of the features, ``[D]``; 0 where nothing was seen."""
-        return torch.where(self.squares > 0, self.total / self.squares.clamp(min=1e-300).sqrt(), 0.0)
+        return _score(self.total, self.squares)
 
     def after(self, psi: Tensor, begin: int) -> tuple[Bets, Tensor]:
         """The bets after further sequences, and the log of the evidence after each of them, ``[N]``.
@@ -94,21 +94,14 @@ class Bets:
         if isinstance(psi, Tensor) and not len(psi):
             return self, torch.zeros(0, dtype=torch.double)
         check_tensor("psi", psi, "N", len(self.total))
-        bets = self
-        paths = []
-        first = 0
-        while first < len(psi):
-            size = min(len(psi) - first, BLOCK - (begin + first) % BLOCK)
-            bets, path = bets._within_block(psi[first : first + size])
-            paths.append(path)
-            first += size
-            if not (begin + first) % BLOCK:
-                bets = bets._with_new_direction()
-        return bets, torch.cat(paths)
-
-    def _within_block(self, psi: Tensor) -> tuple[Bets, Tensor]:
-        most = self.reach * float(self.direction.clamp(min=0).amax() - self.direction.clamp(max=0).amin())
-        payoff = psi @ self.direction / most if most > 0 else psi.new_zeros(len(psi))
+        blocks = _Blocks.of(psi, begin)
+        totals, total = self._known_at_ends(self.total, blocks.sums(psi), blocks.last_is_whole)
+        squares, square = self._known_at_ends(self.squares, blocks.sums(psi.square()), blocks.last_is_whole)
+        directions = _score(totals, squares).clamp(-_CLEAR, _CLEAR)
+        directions[0] = self.direction
+        used = directions[:-1]
+        most = self.reach * (used.clamp(min=0).amax(1) - used.clamp(max=0).amin(1))
+        payoff = blocks.products(psi, used / most.clamp(min=torch.finfo(torch.double).tiny)[:, None])
         if bool((payoff.abs() > 1 + 1e-9).any()):
             raise ValueError(f"reach: expected a bound of the features, found {self.reach}, which they exceed")
         growth = (STAKES[:, None] * payoff.clamp(-1, 1)).log1p().cumsum(1)
@@ -117,19 +110,76 @@ class Bets:
             before = torch.cat([growth.new_zeros(len(growth), 1), growth[:, :-1]], 1)
             start = torch.maximum(start, (-before).cummax(1).values)
         path = start + growth
-        grown = replace(
-            self, total=self.total + psi.sum(0), squares=self.squares + psi.square().sum(0), log_wealth=path[:, -1]
-        )
-        return grown, path.logsumexp(0) - math.log(len(STAKES))
+        last = directions[-1] if blocks.last_is_whole else used[-1]
+        after = replace(self, total=total, squares=square, direction=last, log_wealth=path[:, -1])
+        return after, path.logsumexp(0) - math.log(len(STAKES))
 
-    def _with_new_direction(self) -> Bets:
-        kept = 1.0 if self.memory is None else math.exp(-BLOCK / self.memory)
-        return replace(
-            self,
-            direction=self.z.clamp(-_CLEAR, _CLEAR),
-            total=self.total * kept,
-            squares=self.squares * kept,
-        )
+    def _known_at_ends(self, at_start: Tensor, sums: Tensor, last_is_whole: bool) -> tuple[Tensor, Tensor]:
+        """The sums before the first of ``M`` blocks and at the end of each, ``[M + 1, D]``; and what is remembered.
+
+        :param sums: those within the blocks, ``[M, D]``.
+        :param last_is_whole: whether the last block has ended. At the end of a block, a part of the sums is forgotten.
+        """
+        if self.memory is None:
+            known = torch.cat([at_start[None], sums]).cumsum(0)
+            return known, known[-1]
+        kept = math.exp(-BLOCK / self.memory)
+        found = [at_start]
+        remembered = at_start
+        for index, own in enumerate(sums):
+            found.append(remembered + own)
+            remembered = found[-1] * kept if last_is_whole or index < len(sums) - 1 else found[-1]
+        return torch.stack(found), remembered
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """How ``N`` consecutive sequences are cut into blocks of ``BLOCK``.
+
+    :param head: the number of sequences that end a block which began earlier, or that make up a part of one.
+    :param whole: the number of blocks after these.
+    :param tail: the number of sequences after the last whole block.
+    :param last_is_whole: whether the last of the sequences ends a block.
+    """
+
+    head: int
+    whole: int
+    tail: int
+    last_is_whole: bool
+
+    @staticmethod
+    def of(psi: Tensor, begin: int) -> _Blocks:
+        """Those of further sequences.
+
+        :param begin: how many sequences came before.
+        """
+        head = min(len(psi), -begin % BLOCK)
+        whole, tail = divmod(len(psi) - head, BLOCK)
+        return _Blocks(head, whole, tail, not (begin + len(psi)) % BLOCK)
+
+    def sums(self, values: Tensor) -> Tensor:
+        """Sums within each block, ``[M, D]``, of values ``[N, D]``."""
+        first, middle, last = self._parts(values)
+        parts = [first.sum(0)[None]] if self.head else []
+        parts.append(middle.view(self.whole, BLOCK, values.shape[1]).sum(1))
+        return torch.cat([*parts, last.sum(0)[None]] if self.tail else parts)
+
+    def products(self, values: Tensor, directions: Tensor) -> Tensor:
+        """The products of the values of sequences, ``[N, D]``, with the directions of their blocks, ``[M, D]``."""
+        first, middle, last = self._parts(values)
+        own = directions[1:] if self.head else directions
+        inner = middle.view(self.whole, BLOCK, values.shape[1]) @ own[: self.whole, :, None]
+        return torch.cat([first @ directions[0], inner.flatten(), last @ directions[-1]])
+
+    def _parts(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The values of the head, of all whole blocks, and of the tail."""
+        first, middle, last = values.split([self.head, self.whole * BLOCK, self.tail])
+        return first, middle, last
+
+
+def _score(total: Tensor, squares: Tensor) -> Tensor:
+    """Sums over their spreads; 0 where nothing was seen."""
+    return torch.where(squares > 0, total / squares.clamp(min=1e-300).sqrt(), 0.0)
 
 
 def log_mean_evidence(paths: Sequence[Tensor]) -> Tensor:

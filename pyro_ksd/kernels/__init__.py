@@ -3,6 +3,7 @@
 
 from pyro_ksd.kernels.base import FeatureKernel, Kernel, PairwiseKernel
 from pyro_ksd.kernels.composition import CompositionKernel
+from pyro_ksd.kernels.conditional import ConditionalKernel
 from pyro_ksd.kernels.conditional_surprise import ConditionalSurpriseKernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.cyclic_gaussian import CyclicGaussianKernel
@@ -25,6 +26,7 @@ from pyro_ksd.kernels.surprise import SurpriseKernel
 
 __all__ = [
     "CompositionKernel",
+    "ConditionalKernel",
     "ConditionalSurpriseKernel",
     "ContiguousKernel",
     "CyclicGaussianKernel",

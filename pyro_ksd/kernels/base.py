@@ -43,6 +43,7 @@ FeatureKind = Literal[
     "repeats",
     "composition",
     "feature",
+    "grouped",
 ]
 """What a feature is: it decides the words for it."""
 

@@ -212,14 +212,14 @@ class FeatureMatrix(SteinMatrix):
             return parts[0]
         if all(not part.values.is_sparse for part in parts):
             return FeatureMatrix(torch.cat([part.values for part in parts], 1))
-        entries = [part._entries() for part in parts]
+        entries = [part.entries() for part in parts]
         offsets = [sum(sizes[:index]) for index in range(len(sizes))]
         rows = torch.cat([row for row, _, _ in entries])
         values = torch.cat([value for _, _, value in entries])
         codes = torch.cat([code + offset for (_, code, _), offset in zip(entries, offsets, strict=True)])
         return FeatureMatrix.from_entries(rows, codes, values, len(parts[0]))
 
-    def _entries(self) -> tuple[Tensor, Tensor, Tensor]:
+    def entries(self) -> tuple[Tensor, Tensor, Tensor]:
         """Row, code and value of the entries that are not 0, ``[M]`` each."""
         if self.values.is_sparse:
             (row, column) = self.values.indices()
@@ -234,7 +234,7 @@ class FeatureMatrix(SteinMatrix):
         """The rows of all parts, with the columns matched by their codes."""
         if all(not part.values.is_sparse for part in parts):
             return FeatureMatrix(torch.cat([part.values for part in parts]), parts[0].codes)
-        entries = [part._entries() for part in parts]
+        entries = [part.entries() for part in parts]
         known = [
             code.unique() if part.codes is None else part.codes
             for part, (_, code, _) in zip(parts, entries, strict=True)

@@ -16,6 +16,11 @@ from .fitting.posterior_fits import FitSVI as FitSVI
 from .fitting.refits import RefitMarkov as RefitMarkov
 from .fitting.refits import RefitSVI as RefitSVI
 from .networks.autoregressive import AutoregressiveModel as AutoregressiveModel
+from .networks.sampling_rules import RepetitionPenalty as RepetitionPenalty
+from .networks.sampling_rules import SamplingRule as SamplingRule
+from .networks.sampling_rules import Temperature as Temperature
+from .networks.sampling_rules import TopK as TopK
+from .networks.sampling_rules import TopP as TopP
 from .programs.loop import LoopProgram as LoopProgram
 from .programs.marginal import Marginal as Marginal
 from .programs.vectorized import VectorizedProgram as VectorizedProgram

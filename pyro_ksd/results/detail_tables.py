@@ -17,7 +17,7 @@ from pyro_ksd.results.labels import spelled
 from pyro_ksd.results.verdicts import reason_views
 from pyro_ksd.results.view_choice import chosen_views, feature_kind, speaking_views, views_with_features, worst_first
 
-_MULTIPLE = ("ngram", "start", "end", "ends", "skip", "position", "feature")
+_MULTIPLE = ("ngram", "start", "end", "ends", "skip", "position", "feature", "grouped")
 """Kinds of features that the verdict names one by one."""
 
 _SIZES = ("factor", "observed", "expected", "ratio")

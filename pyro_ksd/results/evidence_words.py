@@ -50,11 +50,22 @@ def monitor_verdict(result: Any) -> str:
     return f"{head}; the most evidence is in {leading}{_words(dataset(result, 'ksd_monitor_feature'), str(leading))}"
 
 
+def direction_of(view: str, z: float) -> str:
+    """What a feature of a view with some score is, under the model.
+
+    >>> direction_of("content-2", 3.0), direction_of("surprise", -2.0)
+    ('too frequent', 'more probable')
+    """
+    if view == "surprise":
+        return "less probable" if z > 0 else "more probable"
+    return "too frequent" if z > 0 else "too rare"
+
+
 def _words(features: xr.Dataset, view: str) -> str:
     """Which features of a view stand out, as the end of a sentence."""
     own = features.isel(feature=features["view_name"].values == view)
     if view == "surprise":
-        return f": the data are {'less' if own['z'].item() > 0 else 'more'} probable than the model's own sequences"
+        return f": the data are {direction_of(view, own['z'].item())} than the model's own sequences"
     clear = own.isel(feature=own["z"].values ** 2 > 2 * np.log(20 * own["num_compared"].values))
     parts = []
     for chosen, word in ((clear["z"].values < 0, "rare"), (clear["z"].values > 0, "frequent")):

@@ -41,7 +41,7 @@ _SCALAR = {
 }
 """Words for views with one feature: if it is too small and if it is too large under the model."""
 
-_COUNTED = ("ngram", "start", "end", "ends", "skip", "position")
+_COUNTED = ("ngram", "start", "end", "ends", "skip", "position", "grouped")
 """Kinds of features that are numbers of occurrences."""
 
 _AS = {"start": " as first symbols", "end": " as last symbols", "ends": " as first and last symbols"}

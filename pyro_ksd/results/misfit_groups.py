@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyro_ksd.fit_tests.largest_shares import stacked
-from pyro_ksd.fit_tests.localization import Localization, TopFeatures
+from pyro_ksd.fit_tests.localization import Localization
+from pyro_ksd.kernels.base import Kernel
+from pyro_ksd.kernels.conditional import ConditionalKernel
 from pyro_ksd.kernels.embedding import EmbeddingKernel
 from pyro_ksd.results.arrays import as_numpy, as_strings
 from pyro_ksd.results.kept_data import KeptData
@@ -104,7 +107,7 @@ def _contribution(place: Localization, rows: Tensor) -> npt.NDArray[np.generic]:
 def _ngrams(views: Sequence[View], localizations: Sequence[Localization], symbols: Sequence[str]) -> xr.Dataset:
     pairs = zip(views, localizations, strict=True)
     reported = [(view, one.features) for view, one in pairs if one.features is not None]
-    labels = [label for view, features in reported for label in _labels(view, features, symbols)]
+    labels = [label for view, own in reported for label in labels_of(view.name, view.kernel, own.code, symbols)]
     variables: dict[str, npt.NDArray[np.generic]] = {
         "view_name": as_strings([view.name for view, features in reported for _ in features.code]),
         "label": as_strings(labels),
@@ -120,12 +123,23 @@ def _ngrams(views: Sequence[View], localizations: Sequence[Localization], symbol
     )
 
 
-def _labels(view: View, features: TopFeatures, symbols: Sequence[str]) -> list[str]:
-    kernel = view.kernel
+def labels_of(view: str, kernel: Kernel[Any], codes: Tensor, symbols: Sequence[str]) -> list[str]:
+    """The labels of the features with some codes, long ``[D]``.
+
+    :param view: the name of the view.
+    :param symbols: those of the alphabet.
+    """
+    if isinstance(kernel, ConditionalKernel):
+        inner, columns = kernel.split_codes(codes)
+        labels = labels_of(view, kernel.kernel, inner, symbols)
+        return [
+            f"{label} given {kernel.group_label(column)}"
+            for label, column in zip(labels, columns.tolist(), strict=True)
+        ]
     if isinstance(kernel, EmbeddingKernel):
-        return kernel.labels_in(view.name, features.code.tolist())
-    ngrams = features.symbols.tolist()
-    names = [kernel.feature_label(code, len(symbols)) for code in features.code.tolist()]
+        return kernel.labels_in(view, codes.tolist())
+    ngrams = kernel.feature_symbols(codes, len(symbols)).tolist()
+    names = [kernel.feature_label(code, len(symbols)) for code in codes.tolist()]
     return feature_labels(kernel.feature_kind, names, ngrams, symbols)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyro_ksd.fit_tests.stream_evidence import StreamEvidence
 from pyro_ksd.results.arrays import as_numpy, as_strings
-from pyro_ksd.results.labels import feature_labels
+from pyro_ksd.results.misfit_groups import labels_of
 from pyro_ksd.results.shared_groups import Settings, stamped
 from pyro_ksd.stein.views import View
 
@@ -72,10 +72,7 @@ def monitor_datatree(
 
 def _features(view: View, z: Tensor, symbols: Sequence[str]) -> xr.Dataset:
     top = z.abs().topk(min(_MOST_FEATURES, len(z))).indices
-    kernel = view.kernel
-    names = [kernel.feature_label(code, len(symbols)) for code in top.tolist()]
-    ngrams = kernel.feature_symbols(top, len(symbols)).tolist()
-    labels = feature_labels(kernel.feature_kind, names, ngrams, symbols)
+    labels = labels_of(view.name, view.kernel, top, symbols)
     return xr.Dataset(
         {
             "view_name": ("feature", as_strings([view.name] * len(top))),

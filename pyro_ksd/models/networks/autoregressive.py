@@ -19,6 +19,7 @@ from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
 from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import cumulative, pick
 from pyro_ksd.models.networks.prompts import Prompts, checked_prompt, has_prompts
+from pyro_ksd.models.networks.sampling_rules import SamplingRule, Scores, TopK, after_rules, checked_rules, rounding
 from pyro_ksd.models.programs.program_errors import is_ours
 from pyro_ksd.models.repeated_runs import repeatable
 from pyro_ksd.models.session_state import isolated
@@ -32,7 +33,6 @@ Network = Callable[[Tensor], Tensor]
 
 _SHOWN = 10  # codes in a message
 _ADVICE = "raise max_length, or choose a prompt after which sequences come to an end"
-_ROUNDINGS = 32  # by so many units of rounding a logit may change with the batch that it is computed in
 
 
 class AutoregressiveModel(ChunkedModel):
@@ -58,8 +58,9 @@ class AutoregressiveModel(ChunkedModel):
         covariates: ``data.with_covariates(prompts)``, a list of codes for each sequence.
     :param end: the code of the symbol with which a sequence ends. It is part of the sequence and occurs only once.
     :param max_length: the largest number of symbols of a sequence, ``end`` among them.
-    :param top_k: only the ``top_k`` most probable symbols are possible at each step, with probabilities that are
-        normalized again; ``None`` for all.
+    :param rules: how the next symbol is sampled, in the order in which the rules are applied: see
+        :class:`~pyro_ksd.models.Temperature`, :class:`~pyro_ksd.models.TopK`, :class:`~pyro_ksd.models.TopP` and
+        :class:`~pyro_ksd.models.RepetitionPenalty`. By default, from the distribution that the network predicts.
 
     An embedding is the simplest network, a Markov chain. Here 2 is the start symbol, and 1 the end:
 
@@ -78,7 +79,7 @@ class AutoregressiveModel(ChunkedModel):
         prompt: Sequence[int] | Tensor | None = None,
         end: int,
         max_length: int,
-        top_k: int | None = None,
+        rules: Sequence[SamplingRule] | SamplingRule = (),
     ) -> None:
         check_function("network", network, "codes")
         max_length = check_number("max_length", max_length, least=1)
@@ -87,15 +88,14 @@ class AutoregressiveModel(ChunkedModel):
         self._max_length = max_length
         size = self._checked_network()
         super().__init__(size)
-        top_k = size if top_k is None else top_k
-        for name, number, least, most in (("end", end, 0, size - 1), ("top_k", top_k, 1, size)):
-            check_number(name, number, least=least)
-            if number > most:
-                raise ValueError(
-                    f"{name}: expected at most {most}, as the network knows {size} symbols, found {number}"
-                )
+        check_number("end", end, least=0)
+        _check_known("end", end, size - 1, size)
         self._end = int(end)
-        self._top_k = int(top_k)
+        self._rules = checked_rules(rules)
+        for rule in self._rules:
+            if isinstance(rule, TopK):
+                _check_known("rules: TopK", rule.k, size, size)
+        self._most = min((rule.k for rule in self._rules if isinstance(rule, TopK)), default=size)
 
     @classmethod
     def from_causal_lm(
@@ -105,7 +105,7 @@ class AutoregressiveModel(ChunkedModel):
         prompt: Sequence[int] | Tensor | None = None,
         end: int,
         max_new_tokens: int,
-        top_k: int | None = None,
+        rules: Sequence[SamplingRule] | SamplingRule = (),
     ) -> AutoregressiveModel:
         """The model of what a causal language model of the package ``transformers`` generates.
 
@@ -116,7 +116,8 @@ class AutoregressiveModel(ChunkedModel):
             sequence has a prompt of its own, as for :class:`AutoregressiveModel`.
         :param end: the token id with which a sequence ends, such as that of ``?``.
         :param max_new_tokens: the largest number of tokens after the prompt.
-        :param top_k: as for :class:`AutoregressiveModel`.
+        :param rules: as for :class:`AutoregressiveModel`. ``generate`` of the package ``transformers`` applies
+            a repetition penalty first, then the temperature, then top-k, then top-p.
         """
         if not callable(lm) or not hasattr(lm, "device"):
             raise ValueError(
@@ -132,7 +133,7 @@ class AutoregressiveModel(ChunkedModel):
             logits: Tensor = lm(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False).logits
             return logits
 
-        return cls(network, prompt=prompt, end=end, max_length=max_new_tokens, top_k=top_k)
+        return cls(network, prompt=prompt, end=end, max_length=max_new_tokens, rules=rules)
 
     @property
     def defines_lengths(self) -> bool:
@@ -145,21 +146,23 @@ class AutoregressiveModel(ChunkedModel):
     @property
     def default_neighborhood(self) -> Neighborhood:
         """Edits in front of ``end``, by symbols that are possible there."""
-        return BeforeEnd(prefix_zs(self.candidates, self._top_k))
+        return BeforeEnd(prefix_zs(self.candidates, self._most))
 
     def candidates(self, sequences: Sequences, top: int) -> Tensor:
         """The most probable symbols after each prefix, for :func:`~pyro_ksd.edits.prefix_zs`.
 
         :returns: long ``[N, T + 1, K]`` with ``K`` up to ``top``; -1 in place of ``end`` and of impossible symbols.
         """
-        parts = [sequences.tokens.new_empty(0, sequences.width + 1, min(top, self._top_k))]
+        if not len(sequences):
+            return sequences.tokens.new_empty(0, sequences.width + 1, min(top, self._most))
+        parts = []
         prompts = self._prompts(sequences)
         for rows in in_chunks(torch.arange(len(sequences)), self._together(prompts, sequences.width)):
             tokens, own = sequences.tokens[rows], prompts.take(rows)
-            logits, codes = self._logits(tokens, own).topk(min(top, self._top_k), -1)
-            self._refuse(~(logits[..., 0] < torch.inf), tokens, own)
-            parts.append(codes.masked_fill((codes == self._end) | (logits == -torch.inf), -1))
-        return torch.cat(parts)
+            scores, codes = _largest(self._scores(tokens, own).strict, top)
+            self._refuse(~(scores[..., 0] < torch.inf), tokens, own)
+            parts.append(codes.masked_fill((codes == self._end) | (scores == -torch.inf), -1))
+        return _side_by_side(parts, -1)
 
     def has_ended(self, sequences: Sequences) -> Tensor:
         """Which sequences have ``end`` as their last symbol, and nowhere before; boolean ``[N]``."""
@@ -231,21 +234,13 @@ class AutoregressiveModel(ChunkedModel):
         prompts = self._prompts(sequences)
         for part in in_chunks(rows, self._together(prompts, sequences.width)):
             some, own = sequences[part].narrowed(), prompts.take(part)
-            logits = self._logits(some.tokens[:, :-1], own)
-            chosen = logits.gather(2, some.tokens[..., None]).squeeze(2)
-            top = logits if self._top_k == self.alphabet_size else logits.topk(self._top_k, -1).values
-            total = top.double().logsumexp(-1)
+            scores = self._scores(some.tokens[:, :-1], own)
+            # What was drawn must be possible here too, although other batches round the logits in another way.
+            chosen = scores.lenient.gather(2, some.tokens[..., None]).squeeze(2)
+            total = scores.strict.double().logsumexp(-1)
             self._refuse(~total.isfinite() & some.mask, some.tokens[:, :-1], own)
-            log_probs = (chosen.double() - total).masked_fill(~self._possible(logits, top, chosen), -torch.inf)
-            values[part] = log_probs.masked_fill(~some.mask, 0.0).sum(1)
+            values[part] = (chosen.double() - total).masked_fill(~some.mask, 0.0).sum(1)
         return values
-
-    def _possible(self, logits: Tensor, top: Tensor, chosen: Tensor) -> Tensor:
-        """Which symbols are among the ``top_k``, boolean ``[N, T]``, from all logits, the largest and their own."""
-        if self._top_k == self.alphabet_size:
-            return torch.ones_like(chosen, dtype=torch.bool)
-        # What was drawn must be possible here too, although other batches round the logits in another way.
-        return chosen.double() >= top[..., -1].double() - _rounding(logits)
 
     def _propose(self, prompts: Prompts, generator: torch.Generator | None) -> Sequences:
         """A sequence after each prompt that ends, or is cut off at ``max_length``."""
@@ -254,7 +249,7 @@ class AutoregressiveModel(ChunkedModel):
         lengths = torch.full((num_sequences,), self._max_length)
         growing = torch.arange(num_sequences)
         for position in range(self._max_length):
-            for rows in in_chunks(growing, max(1, LOGITS // self._top_k)):
+            for rows in in_chunks(growing, max(1, LOGITS // self._most)):
                 tokens[rows, position] = self._next_symbols(tokens[rows, :position], prompts.take(rows), generator)
             ended = tokens[growing, position] == self._end
             lengths[growing[ended]] = position + 1
@@ -265,15 +260,20 @@ class AutoregressiveModel(ChunkedModel):
         """The next symbol after each prefix, long ``[A]``, from prefixes ``[A, T]`` and the prompts before them."""
         first, inverse = distinct_rows(torch.cat([prompts.lengths[:, None], prompts.codes, prefixes], 1))
         batches = first.split(self._together(prompts, prefixes.shape[1]))
-        top = [self._logits(prefixes[some], prompts.take(some))[:, -1].topk(self._top_k, -1) for some in batches]
-        codes = torch.cat([part.indices for part in top])
-        probabilities = torch.cat([part.values for part in top]).double().softmax(-1)
+        largest = [
+            _largest(self._scores(prefixes[some], prompts.take(some)).strict[:, -1], self.alphabet_size)
+            for some in batches
+        ]
+        codes = _side_by_side([found for _, found in largest], -1)
+        probabilities = _side_by_side([scores for scores, _ in largest], -torch.inf).double().softmax(-1)
         self._refuse(probabilities.isnan().any(1, keepdim=True), prefixes[first], prompts.take(first))
         return codes[inverse, pick(cumulative(probabilities)[inverse], generator)]
 
-    def _logits(self, tokens: Tensor, prompts: Prompts) -> Tensor:
-        """The logits after each prefix of the sequences ``[N, T]``, also the empty one: ``[N, T + 1, S]``."""
-        return prompts.behind(self._called(prompts.followed_by(tokens)).cpu())
+    def _scores(self, tokens: Tensor, prompts: Prompts) -> Scores:
+        """The scores after each prefix of the sequences ``[N, T]``, also the empty one: ``[N, T + 1, S]``."""
+        codes = prompts.followed_by(tokens)
+        logits = prompts.behind(self._called(codes).cpu())
+        return after_rules(self._rules, logits, codes, prompts.last_places(tokens.shape[1] + 1))
 
     def _called(self, codes: Tensor) -> Any:
         """What the network makes of codes ``[N, L]``."""
@@ -326,7 +326,7 @@ class AutoregressiveModel(ChunkedModel):
         size = int(shape[2])
         followed = torch.cat([prompt.expand(2, -1), torch.tensor([[0], [size - 1]])], 1)
         again = self._called(followed)[:, :-1]
-        if not torch.allclose(again, logits.expand_as(again), rtol=0, atol=float(_rounding(logits))):
+        if not torch.allclose(again, logits.expand_as(again), rtol=0, atol=float(rounding(logits))):
             raise ValueError(
                 "network: expected logits that depend on nothing but the codes up to their own, found that those of "
                 "the prompt change with what follows it, or from call to call; use a causal network, in evaluation "
@@ -335,9 +335,23 @@ class AutoregressiveModel(ChunkedModel):
         return size
 
 
-def _rounding(logits: Tensor) -> Tensor:
-    """By how much logits may differ from one batch to another, by rounding alone; a scalar."""
-    largest = logits.masked_fill(logits == -torch.inf, 0.0).abs().amax()
-    # Logits in double precision may be made of numbers in single precision.
-    unit = max(torch.finfo(logits.dtype).eps, torch.finfo(torch.float).eps)
-    return largest.double() * (_ROUNDINGS * unit)
+def _largest(scores: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The largest scores of possible symbols and the codes of these, in descending order.
+
+    :param scores: ``[..., S]``.
+    :returns: ``[..., K]`` each; ``K`` is the largest number of possible symbols anywhere, and at most ``most``.
+    """
+    possible = int((scores != -torch.inf).sum(-1).max()) if scores.numel() else 0
+    found = scores.topk(min(most, max(1, possible)), -1)
+    return found.values, found.indices
+
+
+def _side_by_side(parts: Sequence[Tensor], filling: float) -> Tensor:
+    """Rows of all parts, filled in the last dimension up to the widest."""
+    most = max(part.shape[-1] for part in parts)
+    return torch.cat([torch.nn.functional.pad(part, (0, most - part.shape[-1]), value=filling) for part in parts])
+
+
+def _check_known(name: str, number: int, most: int, size: int) -> None:
+    if number > most:
+        raise ValueError(f"{name}: expected at most {most}, as the network knows {size} symbols, found {number}")

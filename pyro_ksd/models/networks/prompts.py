@@ -96,8 +96,16 @@ class Prompts:
         first = self.lengths - 1
         if len(self) and (first == first[0]).all():
             return values[:, int(first[0]) : int(first[0]) + count]
-        places = first[:, None] + torch.arange(count)
+        places = self.last_places(count)
         return values.gather(1, places[..., None].expand(-1, -1, values.shape[2]))
+
+    def last_places(self, count: int) -> Tensor:
+        """Where the last code before each of ``count`` symbols is, long ``[N, count]``, after :meth:`followed_by`.
+
+        >>> Prompts.same(torch.tensor([7, 8]), 2).last_places(3).tolist()
+        [[1, 2, 3], [1, 2, 3]]
+        """
+        return self.lengths[:, None] - 1 + torch.arange(count)
 
 
 def has_prompts(covariates: Covariates | None) -> bool:

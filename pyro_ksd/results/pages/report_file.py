@@ -20,6 +20,7 @@ from pyro_ksd.results.pages.charts import length_chart, null_chart
 from pyro_ksd.results.pages.check_page import page_of_check
 from pyro_ksd.results.pages.comparison_page import page_of_comparison
 from pyro_ksd.results.pages.marked_sequences import LONGEST, has_letters, shown_symbols, worst_sequences
+from pyro_ksd.results.pages.monitor_page import page_of_monitor
 from pyro_ksd.results.pages.rendering import render
 from pyro_ksd.results.view_choice import feature_kind, view_names
 
@@ -55,10 +56,12 @@ def report(result: Any, path: str | os.PathLike[str], *, title: str | None = Non
     to look at first. It shows n-grams in the data beside those of the model, lengths, the sequences that fit worst with
     the wrong places marked, and sequences of the model beside the data; tables of views, n-grams and edits that can be
     sorted and filtered; and how to make the check again. The report of a comparison has the order of the models, and
-    their ranks in each view. The file needs no network. Neither torch nor Pyro is needed to write it.
+    their ranks in each view. The report of a monitor has the evidence over time, and what differs most. The file needs
+    no network. Neither torch nor Pyro is needed to write it.
 
-    :param result: what :func:`~pyro_ksd.ksd_check`, :func:`~pyro_ksd.ksd_compare`, :func:`~pyro_ksd.mmd_check` or
-        :func:`~pyro_ksd.likelihood_ratio_check` gave, or what was loaded from its file. Of a check and a comparison in
+    :param result: what :func:`~pyro_ksd.ksd_check`, :func:`~pyro_ksd.ksd_compare`, :func:`~pyro_ksd.mmd_check`,
+        :func:`~pyro_ksd.likelihood_ratio_check` or :meth:`pyro_ksd.checks.Monitor.result` gave, or what was loaded
+        from its file. Of a check and a comparison in
         one container, the check is reported.
     :param path: of the file to write, such as ``"report.html"``; a file of this name is replaced.
     :param title: what stands at the top; that of the command line, if the result comes from there.
@@ -94,9 +97,11 @@ def report_text(result: Any, title: str | None) -> str:
         return _check_report(result, title or result.attrs.get("title", "Does the model fit?"))
     if has_group(result, "ksd_compare", "result"):
         return _comparison_report(result, title or result.attrs.get("title", "Which model fits best?"))
+    if has_group(result, "ksd_monitor", "result"):
+        return _monitor_report(result, title or "Does the model still fit?")
     raise ValueError(
-        "result: expected what ksd_check or ksd_compare gave, with a group 'ksd' or 'ksd_compare', found neither; pass "
-        "the result of a check"
+        "result: expected what ksd_check, ksd_compare or Monitor.result gave, with a group 'ksd', 'ksd_compare' or "
+        "'ksd_monitor', found none of these; pass the result of a check"
     )
 
 
@@ -134,6 +139,19 @@ def _check_report(check: Any, title: str) -> str:
 def _comparison_report(comparison: Any, title: str) -> str:
     page = page_of_comparison(comparison)
     return render("comparison.html.jinja", title=title, page=page, **_common(comparison, "ksd_compare"))
+
+
+def _monitor_report(result: Any, title: str) -> str:
+    found = dataset(result, "ksd_monitor")
+    options = {name: found.attrs[name] for name in ("level", "run_length", "seed") if name in found.attrs}
+    return render(
+        "monitor.html.jinja",
+        title=title,
+        page=page_of_monitor(result),
+        date=str(found.attrs.get("created_at", ""))[:10],
+        call=f"pyro_ksd.ksd_monitor({', '.join(['model', 'alphabet', *(f'{k}={v}' for k, v in options.items())])})",
+        settings=[(words, str(found.attrs[name])) for name, words in _SETTINGS.items() if name in found.attrs],
+    )
 
 
 def _common(result: Any, group: str) -> dict[str, Any]:

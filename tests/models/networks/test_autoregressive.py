@@ -20,7 +20,7 @@ from pyro_ksd.edits.prefix_neighborhoods import PrefixSubstitutions, prefix_zs
 from pyro_ksd.edits.symmetry import check_symmetric
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, LengthKernel, StartKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
-from pyro_ksd.models import constrain
+from pyro_ksd.models import TopK, constrain
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
@@ -45,8 +45,12 @@ class Scrambled:
         return self.table[torch.stack(states[1:], 1)]
 
 
+def rules(top_k: int | None) -> list[TopK]:
+    return [] if top_k is None else [TopK(top_k)]
+
+
 def model(top_k: int | None = 3, network: Any = None, **options: Any) -> AutoregressiveModel:
-    arguments = {"prompt": PROMPT, "end": END, "max_length": LONGEST, "top_k": top_k} | options
+    arguments = {"prompt": PROMPT, "end": END, "max_length": LONGEST, "rules": rules(top_k)} | options
     return AutoregressiveModel(Scrambled() if network is None else network, **arguments)
 
 
@@ -350,8 +354,9 @@ def test_rounding_does_not_make_drawn_sequences_impossible() -> None:
         ({"end": 4}, "end: expected at most 3, as the network knows 4 symbols, found 4"),
         ({"end": -1}, "end: expected an integer of at least 0, found -1"),
         ({"max_length": 0}, "max_length: expected an integer of at least 1, found 0"),
-        ({"top_k": 0}, "top_k: expected an integer of at least 1, found 0"),
-        ({"top_k": 5}, "top_k: expected at most 4, as the network knows 4 symbols, found 5"),
+        ({"rules": [TopK(5)]}, "rules: TopK: expected at most 4, as the network knows 4 symbols, found 5"),
+        ({"rules": [3]}, r"rules: expected sampling rules in a list, such as .*TopK\(50\)\], found 3"),
+        ({"rules": 3}, "rules: expected sampling rules in a list, .* found 3"),
         ({"network": lambda codes: codes}, r"network: expected .* logits \[1, 2, S\] .* found torch.int64 \[1, 2\]"),
         ({"network": lambda codes: torch.zeros(1, 4)}, r"found torch.float32 \[1, 4\]; give the logits"),
         ({"network": lambda codes: Scrambled()(codes)[:, -1:]}, r"found torch.float64 \[1, 1, 4\]"),
@@ -571,7 +576,7 @@ def gpt2() -> Any:
 
 
 def of_gpt2(lm: Any, **options: Any) -> AutoregressiveModel:
-    arguments: dict[str, Any] = {"prompt": [1, 3, 0], "end": END, "max_new_tokens": 4, "top_k": 3} | options
+    arguments: dict[str, Any] = {"prompt": [1, 3, 0], "end": END, "max_new_tokens": 4, "rules": rules(3)} | options
     return AutoregressiveModel.from_causal_lm(lm, **arguments)
 
 
@@ -579,7 +584,7 @@ def of_gpt2(lm: Any, **options: Any) -> AutoregressiveModel:
 def test_gpt2_against_its_own_logits(gpt2: Any, top_k: int | None) -> None:
     """One prefix at a time, so that nothing is padded."""
     expected = [log_p(lambda codes: gpt2(codes).logits, x, top_k, [1, 3, 0]) for x in LISTS]
-    found = of_gpt2(gpt2, top_k=top_k).log_joint(SPACE)
+    found = of_gpt2(gpt2, rules=rules(top_k)).log_joint(SPACE)
     torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.double), rtol=1e-4, atol=1e-4)
     assert found.isfinite().sum() > 5
 

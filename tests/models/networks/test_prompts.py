@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pyro_ksd import AutoregressiveModel, Sequences, ksd_check
+from pyro_ksd.models import TopK
 from pyro_ksd.models.networks.prompts import Prompts, checked_prompt
 from pyro_ksd.sequences.covariates import Covariates
 
@@ -36,7 +37,8 @@ class Scrambled:
 
 
 def model(prompt: Any = None, top_k: int | None = None) -> AutoregressiveModel:
-    return AutoregressiveModel(Scrambled(), prompt=prompt, end=END, max_length=LONGEST, top_k=top_k)
+    rules = [] if top_k is None else [TopK(top_k)]
+    return AutoregressiveModel(Scrambled(), prompt=prompt, end=END, max_length=LONGEST, rules=rules)
 
 
 def prompted(lists: list[tuple[int, ...]], prompts: Any) -> Sequences:

@@ -220,7 +220,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
         report(check, tmp_path / "report.html", title=3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"result: expected an xarray\.DataTree"):
         report("check.nc", tmp_path / "report.html")
-    with pytest.raises(ValueError, match="result: expected what ksd_check or ksd_compare gave"):
+    with pytest.raises(ValueError, match=r"result: expected what ksd_check, ksd_compare or Monitor\.result gave"):
         report(xr.DataTree.from_dict({"posterior": xr.Dataset()}), tmp_path / "report.html")
 
 
