@@ -41,18 +41,6 @@ class FlatEdits(NamedTuple):
         windows: np.ndarray = (np.diff(self.edits) * (self.shapes[:, 1:] + width - 1)).sum(0)
         return windows
 
-    def of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of all edits of some rows, and to which of these rows each belongs, long ``[M]`` both.
-
-        >>> owner, start, symbols = np.array([0, 0, 2]), np.array([1, 2, 0]), np.array([[0], [1], [1]])
-        >>> FlatEdits.of([owner], [start], [1], [symbols], 3).of_rows(np.array([2, 0]))
-        (array([2, 0, 1]), array([0, 1, 1]))
-        """
-        begin = self.edits[:, rows].reshape(-1)
-        count = self.edits[:, rows + 1].reshape(-1) - begin
-        which = np.tile(np.arange(len(rows)), len(self.edits)).repeat(count)
-        return (begin - count.cumsum() + count).repeat(count) + np.arange(len(which)), which
-
     @staticmethod
     def of(
         owners: Sequence[np.ndarray],

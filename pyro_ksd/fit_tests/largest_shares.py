@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 
@@ -45,10 +46,7 @@ class TopSequences:
         """
         rows = (contribution > above).nonzero().squeeze(1)
         rows = rows[contribution[rows].argsort(descending=True, stable=True)[:most]]
-        attribution = torch.zeros(len(rows), width + 1, dtype=torch.double)
-        shown, row = _edits_of(edits.edits, rows)
-        start = torch.cat([rows[:0], *(block.start for block in edits.edits.select(shown).blocks)])
-        attribution.view(-1).index_add_(0, row * (width + 1) + start, shares[shown])
+        attribution = _position_sums(edits.edits, rows, shares, width + 1)
         after = torch.arange(width + 1) > edits.sequences.lengths[rows, None]
         return TopSequences(rows + edits.begin, contribution[rows], attribution.masked_fill_(after, torch.nan))
 
@@ -160,16 +158,19 @@ class LargestShares:
         return TopEdits.cat([TopEdits(none, none, none.view(0, 0), none.view(0, 0), none.double()), *self._edits])
 
 
-def _edits_of(edits: Edits, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The edits of some sequences in ascending order, and to which of these each belongs, long ``[M]`` both."""
-    if edits.flat is not None and 4 * len(rows) < edits.num_sequences:
-        shown, row = map(torch.from_numpy, edits.flat.of_rows(rows.numpy()))
-        order = shown.argsort()
-        return shown[order], row[order]
+def _position_sums(edits: Edits, rows: Tensor, values: Tensor, width: int) -> Tensor:
+    """The sums of values ``[E]`` over the edits at each position of some sequences, double ``[K, width]``."""
+    if is_compiled() and edits.flat is not None:
+        from pyro_ksd.fit_tests.compiled_positions import position_sums
+
+        return position_sums(edits.flat, rows, values, width)
     place = rows.new_full((edits.num_sequences,), -1).index_copy_(0, rows, torch.arange(len(rows)))
     row = place.index_select(0, edits.owner)
     shown = (row >= 0).nonzero().squeeze(1)
-    return shown, row[shown]
+    start = torch.cat([rows[:0], *(block.start for block in edits.blocks)])
+    sums = torch.zeros(len(rows), width, dtype=torch.double)
+    sums.view(-1).index_add_(0, row[shown] * width + start[shown], values[shown])
+    return sums
 
 
 def stacked(parts: Sequence[Tensor], filling: float = -1) -> Tensor:
