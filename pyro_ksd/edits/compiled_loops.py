@@ -390,11 +390,21 @@ def dense_features(
     weights: np.ndarray,
     slots: Slots,
     matrix: np.ndarray,
+    used: np.ndarray,
 ) -> None:
-    """Adds the Stein features of some rows to a matrix ``[N, D]`` with a column for every code."""
+    """Writes the Stein features of some rows into a matrix ``[N, D]`` with a column for every code.
+
+    :param used: long ``[N]``, gets how many of the features of each row are not 0.
+    """
     scratch = _scratch(counting, edits)
     for row in range(first, last):
-        _visit_row(row, counting, edits, slots, scratch, matrix[row], weights, None, None)
+        values = matrix[row]
+        values[:] = 0.0
+        _visit_row(row, counting, edits, slots, scratch, values, weights, None, None)
+        count = 0
+        for code in range(len(values)):
+            count += values[code] != 0
+        used[row] = count
 
 
 @compiled
@@ -537,9 +547,10 @@ def window_steps(
     for row in range(first, last):
         begin = coefficients.begin[row]
         end = coefficients.begin[row + 1]
-        if is_direct and end - begin == len(codes) and len(columns) == 0:
-            for entry in range(begin, end):
-                values[codes[entry - begin]] = total[entry - begin] - own[entry]
+        if is_direct and len(codes) == len(values) and len(columns) == 0:  # all in their slots
+            here = own[begin:end]
+            for code in range(len(values)):
+                values[code] = total[code] - here[code]
         else:
             if is_direct:
                 for column in range(len(codes)):

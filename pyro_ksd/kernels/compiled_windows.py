@@ -112,13 +112,15 @@ class CompiledWindows:
 
     def _dense_features(self, weights: np.ndarray) -> FeatureMatrix:
         num_rows = len(self._room)
-        matrix = np.zeros((num_rows, self.num_codes))
+        matrix = np.empty((num_rows, self.num_codes))
+        used = np.empty(num_rows, dtype=np.int64)
 
         def loop(first: int, last: int) -> None:
-            dense_features(first, last, self.counting, self.edits, weights, direct_slots(self.num_codes), matrix)
+            slots = direct_slots(self.num_codes)
+            dense_features(first, last, self.counting, self.edits, weights, slots, matrix, used)
 
         share_rows(loop, self.edits.work)
-        return DensePlaces(num_rows, self.num_codes).matrix(torch.from_numpy(matrix))
+        return DensePlaces(num_rows, self.num_codes).matrix(torch.from_numpy(matrix), int(used.sum()))
 
     def _sparse_features(self, weights: np.ndarray) -> FeatureMatrix:
         num_rows = len(self._room)
