@@ -11,18 +11,10 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.compilation import share_rows
-from pyro_ksd.edits.compiled_loops import (
-    Coefficients,
-    Counting,
-    Entries,
-    collect_entries,
-    dense_features,
-    direct_slots,
-    hash_table,
-    sparse_features,
-    window_steps,
-)
+from pyro_ksd.edits.compiled_counts import dense_features, sparse_features, window_steps
+from pyro_ksd.edits.compiled_entries import collect_entries
 from pyro_ksd.edits.flat_edits import FlatEdits
+from pyro_ksd.edits.window_arrays import Coefficients, Counting, Entries, direct_slots, hash_table
 from pyro_ksd.kernels.feature_places import FEW_FEATURES, DensePlaces, matrix_in_order
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of the factors of windows of symbols, in compiled loops: log-probabilities of sequences, and ratios of edits.
+
+The code of a window is the number with its symbols as digits. With each further symbol, the first digit goes and the
+symbol comes as the last digit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pyro_ksd.common.compilation import compiled
+from pyro_ksd.edits.flat_edits import FlatEdits
+
+
+class Factors(NamedTuple):
+    """A factor for each window of symbols.
+
+    :ivar values: of the window with each code, the tables of several models one after the other.
+    :ivar offsets: long ``[N]``, where the table for each sequence begins.
+    :ivar base: the number of symbols.
+    :ivar width: of the windows.
+    """
+
+    values: np.ndarray
+    offsets: np.ndarray
+    base: int
+    width: int
+
+
+@compiled
+def log_joints(
+    first: int, last: int, padded: np.ndarray, lengths: np.ndarray, factors: Factors, sums: np.ndarray
+) -> None:
+    """The sums of the factors of all windows of some rows.
+
+    :param padded: long ``[N, width - 1 + T + 1]``, tokens with boundary symbols before the start and after the end.
+    :param sums: ``[N]``, gets the result.
+    """
+    for row in range(first, last):
+        sums[row] = _factor_sum(padded[row], 0, lengths[row] + 1, factors, factors.offsets[row])
+
+
+@compiled
+def log_ratios(
+    first: int,
+    last: int,
+    padded: np.ndarray,
+    lengths: np.ndarray,
+    edits: FlatEdits,
+    factors: Factors,
+    terms: np.ndarray,
+    ratios: np.ndarray,
+) -> None:
+    """``log p(y) - log p(x)`` of the edits of some rows.
+
+    :param padded: as for :func:`log_joints`.
+    :param terms: for each length, what is to be added to ``log p``; may be empty.
+    :param ratios: ``[E]``, gets the result.
+    """
+    starts = edits.start
+    inserted = edits.inserted
+    margin = factors.width - 1
+    most = 0
+    for block in range(len(edits.shapes)):
+        most = max(most, edits.shapes[block, 1])
+    around = np.empty(2 * margin + most, np.int64)  # the symbols of the windows that an edit creates
+    for row in range(first, last):
+        tokens = padded[row]
+        offset = factors.offsets[row]
+        for block in range(len(edits.shapes)):
+            removed = edits.shapes[block, 0]
+            arrived = edits.shapes[block, 1]
+            first_symbol = edits.symbols[block]
+            old_term = 0.0
+            new_term = 0.0
+            if len(terms) > 0:
+                old_term = terms[lengths[row]]
+                new_term = terms[max(0, lengths[row] + arrived - removed)]
+            edit = edits.edits[block, row]
+            last_edit = edits.edits[block, row + 1]
+            while edit < last_edit:
+                start = starts[edit]
+                right = min(margin, lengths[row] + 1 - start - removed)  # windows that end after the splice
+                old = _factor_sum(tokens, start, removed + right, factors, offset) + old_term
+                for place in range(margin):
+                    around[place] = tokens[start + place]
+                for place in range(right):
+                    around[margin + arrived + place] = tokens[start + margin + removed + place]
+                while edit < last_edit and starts[edit] == start:
+                    symbols = first_symbol + edit * arrived
+                    for place in range(arrived):
+                        around[margin + place] = inserted[symbols + place]
+                    new = _factor_sum(around, 0, arrived + right, factors, offset) + new_term
+                    ratios[edit] = new if new == -np.inf else new - old
+                    edit += 1
+
+
+@compiled
+def _factor_sum(symbols: np.ndarray, begin: int, count: int, factors: Factors, offset: int) -> float:
+    """The sum over ``count`` windows, the first of which begins with ``symbols[begin]``."""
+    values = factors.values
+    base = factors.base
+    margin = factors.width - 1
+    code = 0
+    top = 1
+    for place in range(begin, begin + margin):
+        code = code * base + symbols[place]
+        top *= base
+    total = 0.0
+    for place in range(begin, begin + count):
+        window = code * base + symbols[place + margin]
+        total += values[offset + window]
+        code = window - symbols[place] * top
+    return total
