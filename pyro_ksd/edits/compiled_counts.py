@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pyro_ksd.common.compilation import compiled
+from pyro_ksd.common.compilation import compiled, inlined
 from pyro_ksd.edits.flat_edits import FlatEdits
 from pyro_ksd.edits.window_arrays import FREE, Coefficients, Counting, Entries, Scratch, Slots
 
@@ -33,7 +33,7 @@ def _scratch(counting: Counting, edits: FlatEdits) -> Scratch:
     )
 
 
-@compiled
+@inlined
 def _outer_codes(
     tokens: np.ndarray, length: int, start: int, removed: int, arrived: int, digits: np.ndarray, codes: np.ndarray
 ) -> tuple[int, int]:
@@ -48,12 +48,10 @@ def _outer_codes(
     last = min(arrived + width - 1, length + growth - start)
     for j in range(first, last):
         code = 0
-        for back in range(width):
-            place = j - back
-            if place < 0:
-                code += digits[back] * tokens[start + place]
-            elif place >= arrived:
-                code += digits[back] * tokens[start + place - growth]
+        for back in range(j - arrived + 1):  # symbols after the inserted ones
+            code += digits[back] * tokens[start + j - back - growth]
+        for back in range(j + 1, width):  # before them
+            code += digits[back] * tokens[start + j - back]
         codes[j] = code
     return first, last
 
@@ -97,7 +95,7 @@ def _look_up(code: int, known: np.ndarray, total: np.ndarray) -> float:
     return 0.0
 
 
-@compiled
+@inlined
 def _visit_row(
     row: int,
     counting: Counting,

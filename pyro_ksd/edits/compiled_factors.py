@@ -39,8 +39,15 @@ def log_joints(
     :param padded: long ``[N, width - 1 + T + 1]``, tokens with boundary symbols before the start and after the end.
     :param sums: ``[N]``, gets the result.
     """
+    values = factors.values
+    codes = np.empty(padded.shape[1], np.int64)
     for row in range(first, last):
-        sums[row] = _factor_sum(padded[row], 0, lengths[row] + 1, factors, factors.offsets[row])
+        _window_codes(padded[row], 0, lengths[row] + 1, factors.base, factors.width, codes)
+        offset = factors.offsets[row]
+        total = 0.0
+        for end in range(lengths[row] + 1):
+            total += values[offset + codes[end]]
+        sums[row] = total
 
 
 @compiled
@@ -60,13 +67,19 @@ def log_ratios(
     :param terms: for each length, what is to be added to ``log p``; may be empty.
     :param ratios: ``[E]``, gets the result.
     """
+    # Numba counts references: each array is taken out of its tuple once, and none is passed on for each edit.
     starts = edits.start
     inserted = edits.inserted
-    margin = factors.width - 1
-    most = 0
+    values = factors.values
+    base = factors.base
+    width = factors.width
+    margin = width - 1
+    most = 1
     for block in range(len(edits.shapes)):
-        most = max(most, edits.shapes[block, 1])
+        most = max(most, edits.shapes[block, 0], edits.shapes[block, 1])
+    codes = np.empty(margin + most, np.int64)
     around = np.empty(2 * margin + most, np.int64)  # the symbols of the windows that an edit creates
+    digits = base ** np.arange(width)
     for row in range(first, last):
         tokens = padded[row]
         offset = factors.offsets[row]
@@ -79,39 +92,46 @@ def log_ratios(
             if len(terms) > 0:
                 old_term = terms[lengths[row]]
                 new_term = terms[max(0, lengths[row] + arrived - removed)]
+            around[margin : margin + arrived] = 0
             edit = edits.edits[block, row]
             last_edit = edits.edits[block, row + 1]
             while edit < last_edit:
                 start = starts[edit]
                 right = min(margin, lengths[row] + 1 - start - removed)  # windows that end after the splice
-                old = _factor_sum(tokens, start, removed + right, factors, offset) + old_term
+                _window_codes(tokens, start, removed + right, base, width, codes)
+                old = 0.0
+                for j in range(removed + right):
+                    old += values[offset + codes[j]]
+                old += old_term
                 for place in range(margin):
                     around[place] = tokens[start + place]
                 for place in range(right):
                     around[margin + arrived + place] = tokens[start + margin + removed + place]
+                _window_codes(around, 0, arrived + right, base, width, codes)
                 while edit < last_edit and starts[edit] == start:
                     symbols = first_symbol + edit * arrived
-                    for place in range(arrived):
-                        around[margin + place] = inserted[symbols + place]
-                    new = _factor_sum(around, 0, arrived + right, factors, offset) + new_term
+                    new = 0.0
+                    for j in range(arrived + right):
+                        code = offset + codes[j]
+                        if arrived == 1:
+                            code += digits[j] * inserted[symbols]
+                        else:
+                            for place in range(max(0, j - margin), min(arrived, j + 1)):
+                                code += digits[j - place] * inserted[symbols + place]
+                        new += values[code]
+                    new += new_term
                     ratios[edit] = new if new == -np.inf else new - old
                     edit += 1
 
 
 @compiled
-def _factor_sum(symbols: np.ndarray, begin: int, count: int, factors: Factors, offset: int) -> float:
-    """The sum over ``count`` windows, the first of which begins with ``symbols[begin]``."""
-    values = factors.values
-    base = factors.base
-    margin = factors.width - 1
+def _window_codes(symbols: np.ndarray, begin: int, count: int, base: int, width: int, codes: np.ndarray) -> None:
+    """The codes of ``count`` windows, the first of which begins with ``symbols[begin]``."""
     code = 0
     top = 1
-    for place in range(begin, begin + margin):
+    for place in range(begin, begin + width - 1):
         code = code * base + symbols[place]
         top *= base
-    total = 0.0
-    for place in range(begin, begin + count):
-        window = code * base + symbols[place + margin]
-        total += values[offset + window]
-        code = window - symbols[place] * top
-    return total
+    for index in range(count):
+        codes[index] = code * base + symbols[begin + index + width - 1]
+        code = codes[index] - symbols[begin + index] * top

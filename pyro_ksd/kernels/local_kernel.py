@@ -26,13 +26,13 @@ _REMEMBERED_EDITS = 2 * EDITS  # of a chunk of the data; there are far more arou
 class _Changes(NamedTuple):
     """What some edits change.
 
-    :ivar index: their flat positions.
+    :ivar place: their flat positions.
     :ivar owner: long ``[E]``.
     :ivar codes: long ``[K, E]``, of the features that they touch.
     :ivar change: double ``[K, E]``.
     """
 
-    index: slice
+    place: slice
     owner: Tensor
     codes: Tensor
     change: Tensor
