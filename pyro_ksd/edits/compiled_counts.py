@@ -126,6 +126,7 @@ def _visit_row(
     keys = slots.keys
     claimed = slots.claimed
     starts = edits.start
+    firsts = edits.first
     inserted = edits.inserted
     if coefficients is not None:
         known = coefficients.codes
@@ -165,10 +166,10 @@ def _visit_row(
         is_swap = removed == 1 and arrived == 1
         for j in range(width):
             stays[j] = is_swap and digits[j] == 0  # the other symbols of the window count
-        edit = edits.edits[block, row]
-        last_edit = edits.edits[block, row + 1]
-        while edit < last_edit:
-            start = starts[edit]
+        for place in range(edits.places[block, row], edits.places[block, row + 1]):
+            start = starts[place]
+            edit = firsts[place]
+            stop = firsts[place + 1]
             first_end = max(start, width - 1)
             last_end = min(start + removed + width - 1, length)
             rest = energy
@@ -183,9 +184,6 @@ def _visit_row(
                     lost += step[counts[slot]] * values[slot]
             first, last = _outer_codes(tokens, length, start, removed, arrived, digits, codes)
             all_weights = 0.0
-            stop = edit
-            while stop < last_edit and starts[stop] == start:
-                stop += 1
             # With one inserted symbol and a known scale nothing need be put in: window by window, each symbol adds one
             # product, if no edit creates a window twice.
             is_simple = arrived == 1 and mask < 0 and not by_counts
@@ -232,8 +230,8 @@ def _visit_row(
                     if arrived == 1:
                         code += digits[j] * inserted[symbols]
                     else:
-                        for place in range(max(0, j - width + 1), min(arrived, j + 1)):
-                            code += digits[j - place] * inserted[symbols + place]
+                        for number in range(max(0, j - width + 1), min(arrived, j + 1)):
+                            code += digits[j - number] * inserted[symbols + number]
                     slot = code
                     if mask >= 0:
                         slot = _first_slot(code, mask)

@@ -69,6 +69,7 @@ def log_ratios(
     """
     # Numba counts references: each array is taken out of its tuple once, and none is passed on for each edit.
     starts = edits.start
+    firsts = edits.first
     inserted = edits.inserted
     values = factors.values
     base = factors.base
@@ -93,22 +94,20 @@ def log_ratios(
                 old_term = terms[lengths[row]]
                 new_term = terms[max(0, lengths[row] + arrived - removed)]
             around[margin : margin + arrived] = 0
-            edit = edits.edits[block, row]
-            last_edit = edits.edits[block, row + 1]
-            while edit < last_edit:
-                start = starts[edit]
+            for place in range(edits.places[block, row], edits.places[block, row + 1]):
+                start = starts[place]
                 right = min(margin, lengths[row] + 1 - start - removed)  # windows that end after the splice
                 _window_codes(tokens, start, removed + right, base, width, codes)
                 old = 0.0
                 for j in range(removed + right):
                     old += values[offset + codes[j]]
                 old += old_term
-                for place in range(margin):
-                    around[place] = tokens[start + place]
-                for place in range(right):
-                    around[margin + arrived + place] = tokens[start + margin + removed + place]
+                for j in range(margin):
+                    around[j] = tokens[start + j]
+                for j in range(right):
+                    around[margin + arrived + j] = tokens[start + margin + removed + j]
                 _window_codes(around, 0, arrived + right, base, width, codes)
-                while edit < last_edit and starts[edit] == start:
+                for edit in range(firsts[place], firsts[place + 1]):
                     symbols = first_symbol + edit * arrived
                     new = 0.0
                     for j in range(arrived + right):
@@ -116,12 +115,11 @@ def log_ratios(
                         if arrived == 1:
                             code += digits[j] * inserted[symbols]
                         else:
-                            for place in range(max(0, j - margin), min(arrived, j + 1)):
-                                code += digits[j - place] * inserted[symbols + place]
+                            for number in range(max(0, j - margin), min(arrived, j + 1)):
+                                code += digits[j - number] * inserted[symbols + number]
                         new += values[code]
                     new += new_term
                     ratios[edit] = new if new == -np.inf else new - old
-                    edit += 1
 
 
 @compiled

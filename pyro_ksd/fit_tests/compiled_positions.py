@@ -18,16 +18,17 @@ def position_sums(edits: FlatEdits, rows: Tensor, values: Tensor, width: int) ->
     :param values: double ``[E]``, those of all edits.
     """
     sums = np.zeros((len(rows), width))
-    _add_at_positions(rows.numpy(), edits.edits, edits.start, values.contiguous().numpy(), sums)
+    _add_at_positions(rows.numpy(), edits, values.contiguous().numpy(), sums)
     return torch.from_numpy(sums)
 
 
 @compiled
-def _add_at_positions(
-    rows: np.ndarray, edits: np.ndarray, start: np.ndarray, values: np.ndarray, sums: np.ndarray
-) -> None:
+def _add_at_positions(rows: np.ndarray, edits: FlatEdits, values: np.ndarray, sums: np.ndarray) -> None:
+    starts = edits.start
+    firsts = edits.first
     for index in range(len(rows)):
         own = sums[index]
-        for block in range(len(edits)):
-            for edit in range(edits[block, rows[index]], edits[block, rows[index] + 1]):
-                own[start[edit]] += values[edit]
+        for block in range(len(edits.places)):
+            for place in range(edits.places[block, rows[index]], edits.places[block, rows[index] + 1]):
+                for edit in range(firsts[place], firsts[place + 1]):
+                    own[starts[place]] += values[edit]

@@ -81,7 +81,7 @@ class CompiledWindows:
     def steps_along(self, witness: Witness, offset: int) -> Tensor:
         """How far each edit moves along the witness, ``[E]``, whose codes of these features begin at ``offset``."""
         coefficients = _coefficients(witness, offset, self.num_codes)
-        steps = np.empty(len(self.edits.start))
+        steps = np.empty(self.edits.num_edits)
 
         def loop(first: int, last: int) -> None:
             entries = np.diff(coefficients.begin[first : last + 1])

@@ -133,7 +133,7 @@ class FactorTable:
         lengths = np.ascontiguousarray(sequences.lengths.numpy())
         factors = self._factors(rows, len(lengths))
         lengths_terms = np.zeros(0) if terms is None else np.ascontiguousarray(terms.detach().numpy())
-        ratios = np.empty(len(edits.start))
+        ratios = np.empty(edits.num_edits)
 
         def loop(first: int, last: int) -> None:
             log_ratios(first, last, padded, lengths, edits, factors, lengths_terms, ratios)
