@@ -28,8 +28,8 @@ class _Changes(NamedTuple):
 
     :ivar place: their flat positions.
     :ivar owner: long ``[E]``.
-    :ivar codes: long ``[K, E]``, of the features that they touch.
-    :ivar change: double ``[K, E]``.
+    :ivar codes: ``[K, E]``, of the features that they touch.
+    :ivar change: ``[K, E]``.
     """
 
     place: slice
@@ -56,7 +56,7 @@ class LocalKernel(FeatureKernel):
     def changes(self, sequences: Sequences, block: SpliceBlock) -> tuple[Tensor, Tensor] | None:
         """What each splice of a block changes.
 
-        :returns: the codes of the features that are touched, long ``[K, E]``, and the change of each, double
+        :returns: the codes of the features that are touched, integers ``[K, E]``, and the change of each, floats
             ``[K, E]``, where changes of equal features are added up; ``None`` if splices of this shape have no short
             cut. Then the edited sequences are compared with the sequences.
         """
@@ -105,7 +105,7 @@ class LocalKernel(FeatureKernel):
             return None
         changes = torch.zeros(len(chunk.edits), size, dtype=torch.double)
         for index, _, codes, change in self._changes(chunk):
-            changes[index].scatter_add_(1, codes.t(), change.t())
+            changes[index].scatter_add_(1, codes.t().long(), change.t().double())
         return changes
 
     def _changes(self, chunk: WeightedEdits) -> list[_Changes]:
