@@ -64,6 +64,17 @@ def compiled(function: Function) -> Function:
     return dispatcher  # type: ignore[no-any-return]
 
 
+def inlined(function: Function) -> Function:
+    """Decorates a part of compiled loops that is written into each function that calls it: no call, and no references
+    to arrays to be counted for it.
+    """
+    if not _has_numba():
+        return function
+    import numba
+
+    return numba.njit(nogil=True, inline="always")(function)  # type: ignore[no-any-return]
+
+
 @cache
 def _listen() -> None:
     """Lets compilations of this package's functions say so."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edits as a few flat arrays, for loops over the edits of one row after the other."""
+"""Edits as a few flat arrays, for compiled loops over the edits of one row after the other."""
 
 from __future__ import annotations
 
@@ -8,27 +8,46 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pyro_ksd.common.compilation import compiled
+
 
 class FlatEdits(NamedTuple):
     """``E`` edits around ``N`` sequences in ``B`` blocks of one shape each; in a block, those of one row are together.
 
-    :ivar start: long ``[E]``, the position of the first removed symbol.
-    :ivar inserted: long, the symbols that come, of one edit after the other.
-    :ivar shapes: long ``[B, 2]``, how many symbols go and come.
-    :ivar edits: long ``[B, N + 1]``, the first edit of each row in each block, and the end of the last.
+    Neighboring edits of a row with the same start are a *place*; there are ``P`` of them. Loops read these arrays again
+    and again, so they are small.
+
+    :ivar start: long ``[P]``, the position of the first symbol that is removed.
+    :ivar first: long ``[P + 1]``, the first edit of each place, and the end of the last.
+    :ivar places: long ``[B, N + 1]``, the first place of each row in each block, and the end of the last.
+    :ivar inserted: int32, the symbols that come, of one edit after the other.
     :ivar symbols: long ``[B]``, where the inserted symbols of each block begin, if its first edit had the number 0.
+    :ivar shapes: long ``[B, 2]``, how many symbols go and come.
     """
 
     start: np.ndarray
+    first: np.ndarray
+    places: np.ndarray
     inserted: np.ndarray
-    shapes: np.ndarray
-    edits: np.ndarray
     symbols: np.ndarray
+    shapes: np.ndarray
+
+    @property
+    def num_edits(self) -> int:
+        """The number ``E`` of edits."""
+        return int(self.first[-1])
+
+    @property
+    def edits(self) -> np.ndarray:
+        """The first edit of each row in each block, and the end of the last, long ``[B, N + 1]``."""
+        edits: np.ndarray = self.first[self.places]
+        return edits
 
     @property
     def work(self) -> np.ndarray:
         """The number of edits before each row, and of all, long ``[N + 1]``."""
-        work: np.ndarray = (self.edits - self.edits[:, :1]).sum(0)
+        edits = self.edits
+        work: np.ndarray = (edits - edits[:, :1]).sum(0)
         return work
 
     @property
@@ -40,18 +59,6 @@ class FlatEdits(NamedTuple):
         """An upper bound of the number of windows of ``width`` symbols that the edits of each row create, ``[N]``."""
         windows: np.ndarray = (np.diff(self.edits) * (self.shapes[:, 1:] + width - 1)).sum(0)
         return windows
-
-    def of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of all edits of some rows, and to which of these rows each belongs, long ``[M]`` both.
-
-        >>> owner, start, symbols = np.array([0, 0, 2]), np.array([1, 2, 0]), np.array([[0], [1], [1]])
-        >>> FlatEdits.of([owner], [start], [1], [symbols], 3).of_rows(np.array([2, 0]))
-        (array([2, 0, 1]), array([0, 1, 1]))
-        """
-        begin = self.edits[:, rows].reshape(-1)
-        count = self.edits[:, rows + 1].reshape(-1) - begin
-        which = np.tile(np.arange(len(rows)), len(self.edits)).repeat(count)
-        return (begin - count.cumsum() + count).repeat(count) + np.arange(len(which)), which
 
     @staticmethod
     def of(
@@ -68,24 +75,69 @@ class FlatEdits(NamedTuple):
         :param removed: for each block, how many symbols go.
         :param inserted: long ``[E, W]`` for each block.
 
-        >>> owner, start, symbols = np.array([0, 0, 2]), np.array([1, 2, 0]), np.array([[0], [1], [1]])
-        >>> FlatEdits.of([owner], [start], [1], [symbols], 3).edits
-        array([[0, 2, 2, 3]])
+        >>> owner, start, symbols = np.array([0, 0, 2]), np.array([1, 1, 0]), np.array([[0], [1], [1]])
+        >>> flat = FlatEdits.of([owner], [start], [1], [symbols], 3)
+        >>> flat.start, flat.first, flat.places
+        (array([1, 0]), array([0, 2, 3]), array([[0, 1, 1, 2]]))
         >>> FlatEdits.of([owner[::-1]], [start], [1], [symbols], 3) is None
         True
         """
-        if any((owner[1:] < owner[:-1]).any() for owner in owners):
-            return None
-        none = np.zeros(0, dtype=np.int64)
+        sizes = [len(owner) for owner in owners]
         arrived = [symbols.shape[1] for symbols in inserted]
-        first = np.cumsum([0, *map(len, owners)])
-        rows = np.arange(num_sequences + 1)
-        edits = [np.searchsorted(owner, rows) + begin for owner, begin in zip(owners, first[:-1], strict=True)]
-        symbols_before = np.cumsum([0, *(symbols.size for symbols in inserted)])[:-1]
+        start = np.empty(sum(sizes), dtype=np.int64)
+        first = np.zeros(sum(sizes) + 1, dtype=np.int64)
+        places = np.zeros((len(sizes), num_sequences + 1), dtype=np.int64)
+        count = 0
+        edit = 0
+        for owner, own, bounds in zip(owners, starts, places, strict=True):
+            count = _find_places(
+                np.ascontiguousarray(owner), np.ascontiguousarray(own), edit, count, start, first, bounds
+            )
+            if count < 0:
+                return None
+            edit += len(owner)
+        first[count] = edit
+        symbols = [np.zeros(0, dtype=np.int32), *(own.reshape(-1).astype(np.int32) for own in inserted)]
+        symbols_before = np.cumsum([0, *(own.size for own in inserted)])[:-1]
+        edits_before = np.cumsum([0, *sizes])[:-1]
         return FlatEdits(
-            start=np.concatenate([none, *starts]),
-            inserted=np.concatenate([none, *(symbols.reshape(-1) for symbols in inserted)]),
+            start=start[:count],
+            first=first[: count + 1],
+            places=places,
+            inserted=np.concatenate(symbols),
+            symbols=symbols_before - edits_before * np.array(arrived, dtype=np.int64),
             shapes=np.array([removed, arrived], dtype=np.int64).T.reshape(-1, 2).copy(),
-            edits=np.array(edits, dtype=np.int64).reshape(-1, num_sequences + 1),
-            symbols=symbols_before - first[:-1] * np.array(arrived, dtype=np.int64),
         )
+
+
+@compiled
+def _find_places(
+    owner: np.ndarray,
+    starts: np.ndarray,
+    begin: int,
+    count: int,
+    start: np.ndarray,
+    first: np.ndarray,
+    bounds: np.ndarray,
+) -> int:
+    """The places of a block of edits, the first of which has the number ``begin``, after ``count`` other places.
+
+    :param bounds: long ``[N + 1]``, gets the first place of each row, and the end of the last.
+    :returns: how many places there are then; -1 if the rows are not in order.
+    """
+    row = 0
+    bounds[0] = count
+    for edit in range(len(owner)):
+        if edit == 0 or owner[edit] != owner[edit - 1] or starts[edit] != starts[edit - 1]:
+            if owner[edit] < row:
+                return -1
+            while row < owner[edit]:
+                row += 1
+                bounds[row] = count
+            start[count] = starts[edit]
+            first[count] = begin + edit
+            count += 1
+    while row < len(bounds) - 1:
+        row += 1
+        bounds[row] = count
+    return count

@@ -17,6 +17,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.common.option_checks import check_function, check_instance, found, is_count
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.edits.symbol_relations import Relation, check_symbols, num_replacements, replacements
@@ -104,6 +105,10 @@ class Substitutions(Neighborhood):
 
     def edits(self, sequences: Sequences) -> Edits:
         check_sequences("sequences", sequences)
+        if is_compiled() and self.symbols is None:
+            from pyro_ksd.edits.compiled_edits import substitutions
+
+            return Edits((substitutions(sequences, self.locations),), len(sequences))
         owner, position = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
         site, symbol = replacements(self.symbols, sequences.tokens[owner, position], sequences.alphabet_size)
         block = SpliceBlock(owner[site], position[site], 1, symbol[:, None])
@@ -161,6 +166,10 @@ class InsertionsDeletions(Neighborhood):
             raise ValueError(f"insertable: {error}") from None
 
     def _insertions(self, sequences: Sequences, allowed: Tensor) -> SpliceBlock:
+        if is_compiled():
+            from pyro_ksd.edits.compiled_edits import insertions
+
+            return insertions(sequences, allowed, self.locations)
         owner, gap = permitted(sequences.lengths, self.locations, extra=1, width=sequences.width)
         before = _symbol_before(sequences, owner, gap, self.locations, extra=1)
         symbols = torch.arange(len(allowed))
@@ -168,6 +177,10 @@ class InsertionsDeletions(Neighborhood):
         return SpliceBlock(owner[site], gap[site], 0, symbol[:, None])
 
     def _deletions(self, sequences: Sequences, allowed: Tensor) -> SpliceBlock:
+        if is_compiled():
+            from pyro_ksd.edits.compiled_edits import deletions
+
+            return deletions(sequences, allowed, self.locations)
         owner, position = permitted(sequences.lengths, self.locations, extra=0, width=sequences.width)
         before = _symbol_before(sequences, owner, position, self.locations, extra=0)
         here = sequences.tokens[owner, position]

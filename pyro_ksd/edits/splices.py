@@ -156,7 +156,7 @@ class Edits:
         sums = values.new_zeros(self.num_sequences)
         if not is_compiled() or values.requires_grad or values.dtype != torch.double:
             return sums.index_add_(0, self.owner, values)
-        from pyro_ksd.edits.compiled_loops import sum_by_owner
+        from pyro_ksd.edits.compiled_owner_sums import sum_by_owner
 
         sum_by_owner(self.owner.numpy(), values.contiguous().numpy(), sums.numpy())
         return sums

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,30 +53,35 @@ class WeightedEdits:
 
     def used(self) -> WeightedEdits:
         """The same without the blocks of edits that have no weight at all."""
-        return self if all(self._kept) else self._used
+        return self if all(self.has_weight) else self._used
 
     def whole(self, used: Tensor) -> Tensor:
         """Values of the edits :meth:`used`, ``[...]``, as values of all edits, ``[E]``; 0 for the others."""
-        if all(self._kept):
+        if all(self.has_weight):
             return used
-        parts = iter(used.split([len(block) for block in compress(self.edits.blocks, self._kept)]))
-        blocks = zip(self.edits.blocks, self._kept, strict=True)
+        parts = iter(used.split([len(block) for block in compress(self.edits.blocks, self.has_weight)]))
+        blocks = zip(self.edits.blocks, self.has_weight, strict=True)
         return torch.cat([next(parts) if has else used.new_zeros(len(block)) for block, has in blocks])
 
     @computed_once
-    def _kept(self) -> list[bool]:
+    def has_weight(self) -> list[bool]:
         """Whether each block has weight."""
         return [bool(weights.any()) for weights in self.edits.split(self.weights)]
 
     @computed_once
+    def remembered(self) -> dict[Any, Any]:
+        """What kernels found of the chunk and need again, by kernel."""
+        return {}
+
+    @computed_once
     def _used(self) -> WeightedEdits:
-        edits = Edits(tuple(compress(self.edits.blocks, self._kept)), self.edits.num_sequences)
+        edits = Edits(tuple(compress(self.edits.blocks, self.has_weight)), self.edits.num_sequences)
         log_ratio = None if self.log_ratio is None else self._compressed(self.log_ratio)
         return replace(self, edits=edits, weights=self._compressed(self.weights), log_ratio=log_ratio)
 
     def _compressed(self, values: Tensor) -> Tensor:
         """The parts of ``[..., E]`` that belong to blocks with weight."""
-        parts = list(compress(self.edits.split(values), self._kept))
+        parts = list(compress(self.edits.split(values), self.has_weight))
         return parts[0] if len(parts) == 1 else torch.cat([values[..., :0], *parts], -1)
 
     @staticmethod

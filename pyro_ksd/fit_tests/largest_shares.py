@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 
@@ -43,12 +45,9 @@ class TopSequences:
         :param contribution: ``[N]``, their sums over the edits of each sequence.
         :param width: of all sequences of the data, ``T``.
         """
-        rows = (contribution > above).nonzero().squeeze(1)
+        rows = _above(contribution, above)
         rows = rows[contribution[rows].argsort(descending=True, stable=True)[:most]]
-        attribution = torch.zeros(len(rows), width + 1, dtype=torch.double)
-        shown, row = _edits_of(edits.edits, rows)
-        start = torch.cat([rows[:0], *(block.start for block in edits.edits.select(shown).blocks)])
-        attribution.view(-1).index_add_(0, row * (width + 1) + start, shares[shown])
+        attribution = _position_sums(edits.edits, rows, shares, width + 1)
         after = torch.arange(width + 1) > edits.sequences.lengths[rows, None]
         return TopSequences(rows + edits.begin, contribution[rows], attribution.masked_fill_(after, torch.nan))
 
@@ -87,10 +86,10 @@ class TopEdits:
 
         :param shares: ``[E]``, those of the edits.
         """
-        top = (shares > above).nonzero().squeeze(1)
+        top = _above(shares, above)
         if len(top) > MOST_EDITS:
             least = shares[top].topk(MOST_EDITS).values[-1]
-            top = (shares >= least).nonzero().squeeze(1)  # with equal ones, of which the first count
+            top = top[shares[top] >= least]  # with equal ones, of which the first count
             top = top[shares[top].argsort(descending=True, stable=True)[:MOST_EDITS]].sort().values
         blocks = chunk.edits.select(top).blocks
         tokens = chunk.sequences.tokens
@@ -134,16 +133,16 @@ class LargestShares:
 
     def add(self, edits: WeightedEdits, shares: Tensor, contribution: Tensor) -> None:
         """Adds the edits of a chunk, with their shares ``[E]`` and the sums of these for each sequence, ``[N]``."""
-        if bool((contribution > self._least_sequence).any()):
-            most = self._most_shown
-            self._sequences.append(
-                TopSequences.of(edits, shares, contribution, self._width, most, self._least_sequence)
-            )
+        most = self._most_shown
+        shown = TopSequences.of(edits, shares, contribution, self._width, most, self._least_sequence)
+        if len(shown.share):
+            self._sequences.append(shown)
             if sum(len(part.share) for part in self._sequences) >= 2 * most:
                 self._sequences = [TopSequences.cat(self._sequences, most)]
                 self._least_sequence = float(self._sequences[0].share[-1])
-        if bool((shares > self._least_edit).any()):
-            self._edits.append(TopEdits.of(edits, shares, self._least_edit))
+        found = TopEdits.of(edits, shares, self._least_edit)
+        if len(found.share):
+            self._edits.append(found)
             if sum(len(part.share) for part in self._edits) >= 2 * MOST_EDITS:
                 self._edits = [TopEdits.cat(self._edits)]
                 self._least_edit = float(self._edits[0].share[-1])
@@ -160,16 +159,24 @@ class LargestShares:
         return TopEdits.cat([TopEdits(none, none, none.view(0, 0), none.view(0, 0), none.double()), *self._edits])
 
 
-def _edits_of(edits: Edits, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The edits of some sequences in ascending order, and to which of these each belongs, long ``[M]`` both."""
-    if edits.flat is not None and 4 * len(rows) < edits.num_sequences:
-        shown, row = map(torch.from_numpy, edits.flat.of_rows(rows.numpy()))
-        order = shown.argsort()
-        return shown[order], row[order]
+def _above(values: Tensor, least: float) -> Tensor:
+    """Where values are above a number, long ``[M]``; with numpy, which is faster where few are."""
+    return torch.from_numpy(np.flatnonzero(values.numpy() > least))
+
+
+def _position_sums(edits: Edits, rows: Tensor, values: Tensor, width: int) -> Tensor:
+    """The sums of values ``[E]`` over the edits at each position of some sequences, double ``[K, width]``."""
+    if is_compiled() and edits.flat is not None:
+        from pyro_ksd.fit_tests.compiled_positions import position_sums
+
+        return position_sums(edits.flat, rows, values, width)
     place = rows.new_full((edits.num_sequences,), -1).index_copy_(0, rows, torch.arange(len(rows)))
     row = place.index_select(0, edits.owner)
     shown = (row >= 0).nonzero().squeeze(1)
-    return shown, row[shown]
+    start = torch.cat([rows[:0], *(block.start for block in edits.blocks)])
+    sums = torch.zeros(len(rows), width, dtype=torch.double)
+    sums.view(-1).index_add_(0, row[shown] * width + start[shown], values[shown])
+    return sums
 
 
 def stacked(parts: Sequence[Tensor], filling: float = -1) -> Tensor:

@@ -7,24 +7,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.compilation import compiled
+from pyro_ksd.common.compilation import compiled, inlined
 from pyro_ksd.edits.splices import SpliceBlock
 from pyro_ksd.sequences.container import Sequences
 
+_SHORT_CODES = 2**31
+
 Changes = tuple[Tensor, Tensor]
-"""Codes of the features that are touched, long ``[K, E]``, and the change of each, double ``[K, E]``."""
+"""Codes of the features that are touched, ``[K, E]``, and the change of each, ``[K, E]``; of short types that hold them,
+since there are many."""
 
 
 def position_changes(sequences: Sequences, block: SpliceBlock, period: int) -> Changes:
     """As :meth:`pyro_ksd.kernels.PositionKernel.changes`, for substitutions."""
-    found = _Arrays(sequences, block, 2)
+    found = _Arrays(sequences, block, 2, sequences.alphabet_size * period)
     _position_changes(*found.inputs, sequences.alphabet_size, period, *found.outputs)
     return found.changes
 
 
 def start_changes(sequences: Sequences, block: SpliceBlock, num_places: int) -> Changes:
     """As :meth:`pyro_ksd.kernels.StartKernel.changes`, for the first ``num_places`` symbols."""
-    found = _Arrays(sequences, block, 2)
+    found = _Arrays(sequences, block, 2, (sequences.alphabet_size + 1) ** num_places)
     _start_changes(*found.inputs, block.removed, sequences.alphabet_size, num_places, *found.outputs)
     return found.changes
 
@@ -70,9 +73,9 @@ def steps_of_changes(owner: Tensor, changes: Changes, total: Tensor, own: Tensor
 
 
 class _Arrays:
-    """The arrays of sequences and splices of one shape, and room for ``K`` changes of each."""
+    """The arrays of sequences and splices of one shape, and room for ``K`` changes of each, small integers."""
 
-    def __init__(self, sequences: Sequences, block: SpliceBlock, num_changes: int) -> None:
+    def __init__(self, sequences: Sequences, block: SpliceBlock, num_changes: int, num_codes: int = 1) -> None:
         self.inputs = (
             sequences.tokens.contiguous().numpy(),
             sequences.lengths.contiguous().numpy(),
@@ -81,8 +84,8 @@ class _Arrays:
             block.inserted.contiguous().numpy(),
         )
         self.outputs = (
-            np.zeros((num_changes, len(block)), dtype=np.int64),
-            np.zeros((num_changes, len(block))),
+            np.zeros((num_changes, len(block)), dtype=np.int32 if num_codes <= _SHORT_CODES else np.int64),
+            np.zeros((num_changes, len(block)), dtype=np.float32),
         )
 
     @property
@@ -128,6 +131,8 @@ def _start_changes(
     for edit in range(len(owner)):
         row = owner[edit]
         begin = start[edit]
+        if begin >= num_places:
+            continue
         length = lengths[row]
         old = 0
         new = 0
@@ -166,7 +171,7 @@ def _mirror_changes(
             change[0, edit] -= tokens[row, start[edit]] == partner
 
 
-@compiled
+@inlined
 def _run_before(tokens: np.ndarray, row: int, place: int, most: int) -> int:
     """How many symbols before a place are equal to the one right before it, at most ``most``."""
     run = 0
@@ -175,7 +180,7 @@ def _run_before(tokens: np.ndarray, row: int, place: int, most: int) -> int:
     return run
 
 
-@compiled
+@inlined
 def _run_from(tokens: np.ndarray, row: int, place: int, length: int, most: int) -> int:
     """How many symbols from a place on are equal to the one there, at most ``most``."""
     run = 0
@@ -184,7 +189,7 @@ def _run_from(tokens: np.ndarray, row: int, place: int, length: int, most: int) 
     return run
 
 
-@compiled
+@inlined
 def _equal_windows(
     left: int,
     left_run: int,
@@ -248,7 +253,8 @@ def _add_changes(
 ) -> None:
     for edit in range(len(owner)):
         for place in range(len(codes)):
-            features[owner[edit], codes[place, edit]] += change[place, edit] * weights[edit]
+            if change[place, edit] != 0:
+                features[owner[edit], codes[place, edit]] += change[place, edit] * weights[edit]
 
 
 @compiled
@@ -258,4 +264,5 @@ def _steps_of_changes(
     for edit in range(len(owner)):
         for place in range(len(codes)):
             code = codes[place, edit]
-            steps[edit] += change[place, edit] * (total[code] - own[owner[edit], code])
+            if change[place, edit] != 0:
+                steps[edit] += change[place, edit] * (total[code] - own[owner[edit], code])

@@ -11,18 +11,10 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.compilation import share_rows
-from pyro_ksd.edits.compiled_loops import (
-    Coefficients,
-    Counting,
-    Entries,
-    collect_entries,
-    dense_features,
-    direct_slots,
-    hash_table,
-    sparse_features,
-    window_steps,
-)
+from pyro_ksd.edits.compiled_counts import dense_features, sparse_features, window_steps
+from pyro_ksd.edits.compiled_entries import collect_entries
 from pyro_ksd.edits.flat_edits import FlatEdits
+from pyro_ksd.edits.window_arrays import Coefficients, Counting, Entries, direct_slots, hash_table
 from pyro_ksd.kernels.feature_places import FEW_FEATURES, DensePlaces, matrix_in_order
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
@@ -89,7 +81,7 @@ class CompiledWindows:
     def steps_along(self, witness: Witness, offset: int) -> Tensor:
         """How far each edit moves along the witness, ``[E]``, whose codes of these features begin at ``offset``."""
         coefficients = _coefficients(witness, offset, self.num_codes)
-        steps = np.empty(len(self.edits.start))
+        steps = np.empty(self.edits.num_edits)
 
         def loop(first: int, last: int) -> None:
             entries = np.diff(coefficients.begin[first : last + 1])
@@ -112,13 +104,15 @@ class CompiledWindows:
 
     def _dense_features(self, weights: np.ndarray) -> FeatureMatrix:
         num_rows = len(self._room)
-        matrix = np.zeros((num_rows, self.num_codes))
+        matrix = np.empty((num_rows, self.num_codes))
+        used = np.empty(num_rows, dtype=np.int64)
 
         def loop(first: int, last: int) -> None:
-            dense_features(first, last, self.counting, self.edits, weights, direct_slots(self.num_codes), matrix)
+            slots = direct_slots(self.num_codes)
+            dense_features(first, last, self.counting, self.edits, weights, slots, matrix, used)
 
         share_rows(loop, self.edits.work)
-        return DensePlaces(num_rows, self.num_codes).matrix(torch.from_numpy(matrix))
+        return DensePlaces(num_rows, self.num_codes).matrix(torch.from_numpy(matrix), int(used.sum()))
 
     def _sparse_features(self, weights: np.ndarray) -> FeatureMatrix:
         num_rows = len(self._room)

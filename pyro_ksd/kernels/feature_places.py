@@ -95,9 +95,15 @@ class DensePlaces(FeaturePlaces):
     def spread(self, values: Tensor) -> Tensor:
         return values[:, None].expand(self._shape).reshape(-1)
 
-    def matrix(self, values: Tensor) -> FeatureMatrix:
+    def matrix(self, values: Tensor, num_used: int | None = None) -> FeatureMatrix:
+        """As :meth:`FeaturePlaces.matrix`.
+
+        :param num_used: how many of the values are not 0, if that is known.
+        """
         matrix = values.view(self._shape)
-        if self._shape[1] <= FEW_FEATURES or 8 * int((matrix != 0).sum()) >= self.size:
+        if self._shape[1] <= FEW_FEATURES:
+            return FeatureMatrix(matrix)
+        if 8 * (int((matrix != 0).sum()) if num_used is None else num_used) >= self.size:
             return FeatureMatrix(matrix)
         is_used = matrix != 0
         codes = is_used.any(0).nonzero().squeeze(1)

@@ -98,7 +98,7 @@ def _compiled(groups: Tensor) -> FeatureSums:
 
     :param groups: ``[G, size, D]``.
     """
-    from pyro_ksd.edits.compiled_loops import sum_features
+    from pyro_ksd.kernels.compiled_feature_sums import sum_features
 
     count, _, columns = groups.shape
     sums = np.zeros((2, count, columns))

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.chunk_sizes import ENTRIES
+from pyro_ksd.common.chunk_sizes import EDITS, ENTRIES
 from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.edits.weighted_edits import WeightedEdits
@@ -18,6 +19,23 @@ from pyro_ksd.kernels.feature_places import FEW_FEATURES, DensePlaces, FeaturePl
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
+
+_REMEMBERED_EDITS = 2 * EDITS  # of a chunk of the data; there are far more around all data sets of a bootstrap
+
+
+class _Changes(NamedTuple):
+    """What some edits change.
+
+    :ivar place: their flat positions.
+    :ivar owner: long ``[E]``.
+    :ivar codes: ``[K, E]``, of the features that they touch.
+    :ivar change: ``[K, E]``.
+    """
+
+    place: slice
+    owner: Tensor
+    codes: Tensor
+    change: Tensor
 
 
 class LocalKernel(FeatureKernel):
@@ -38,7 +56,7 @@ class LocalKernel(FeatureKernel):
     def changes(self, sequences: Sequences, block: SpliceBlock) -> tuple[Tensor, Tensor] | None:
         """What each splice of a block changes.
 
-        :returns: the codes of the features that are touched, long ``[K, E]``, and the change of each, double
+        :returns: the codes of the features that are touched, integers ``[K, E]``, and the change of each, floats
             ``[K, E]``, where changes of equal features are added up; ``None`` if splices of this shape have no short
             cut. Then the edited sequences are compared with the sequences.
         """
@@ -52,7 +70,7 @@ class LocalKernel(FeatureKernel):
     def stein_features_each(self, chunk: WeightedEdits) -> list[FeatureMatrix]:
         sequences = chunk.sequences
         weights = torch.atleast_2d(chunk.weights).double()
-        found = list(self._changes(chunk))
+        found = self._changes(chunk)
         entries = [(owner, codes) for _, owner, codes, _ in found]
         places = FeaturePlaces.number(entries, len(sequences), self.num_features(sequences.alphabet_size))
         psi = torch.zeros(len(weights), places.size, dtype=torch.double)
@@ -87,26 +105,32 @@ class LocalKernel(FeatureKernel):
             return None
         changes = torch.zeros(len(chunk.edits), size, dtype=torch.double)
         for index, _, codes, change in self._changes(chunk):
-            changes[index].scatter_add_(1, codes.t(), change.t())
+            changes[index].scatter_add_(1, codes.t().long(), change.t().double())
         return changes
 
-    def _changes(self, chunk: WeightedEdits) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
-        """The edits of each block that has weights, piece by piece.
+    def _changes(self, chunk: WeightedEdits) -> list[_Changes]:
+        """The changes of the edits of each block that has weight, piece by piece; of a small chunk, found once."""
+        known: dict[LocalKernel, list[_Changes]] = chunk.remembered
+        if self in known:
+            return known[self]
+        found = list(self._found_changes(chunk))
+        if len(chunk.edits) <= _REMEMBERED_EDITS:
+            known[self] = found
+        return found
 
-        :returns: their flat positions, owners ``[E]``, the codes of what they change, and the changes, ``[K, E]`` each.
-        """
+    def _found_changes(self, chunk: WeightedEdits) -> Iterator[_Changes]:
         sequences = chunk.sequences
         begin = 0
-        for block, weights in zip(chunk.edits.blocks, chunk.edits.split(chunk.weights), strict=True):
+        for block, has_weight in zip(chunk.edits.blocks, chunk.has_weight, strict=True):
             end = begin + len(block)
-            if weights.any():
+            if has_weight:
                 found = self.changes(sequences, block)
                 if found is not None:
-                    yield slice(begin, end), block.owner, *found
+                    yield _Changes(slice(begin, end), block.owner, *found)
                 else:
                     for first, piece in _pieces(block, self.num_features(sequences.alphabet_size)):
                         position = slice(begin + first, begin + first + len(piece))
-                        yield position, piece.owner, *self._compared(sequences, piece)
+                        yield _Changes(position, piece.owner, *self._compared(sequences, piece))
             begin = end
 
     def _compared(self, sequences: Sequences, block: SpliceBlock) -> tuple[Tensor, Tensor]:

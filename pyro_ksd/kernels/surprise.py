@@ -75,7 +75,8 @@ class SurpriseKernel(LogProbabilityKernel):
 
     def changes(self, chunk: WeightedEdits) -> Tensor:
         log_ratio = known_ratios(chunk)
-        return log_ratio.masked_fill(log_ratio == -torch.inf, 0.0)
+        is_possible = not log_ratio.numel() or bool(log_ratio.min() > -torch.inf)  # as most edits are
+        return log_ratio if is_possible else log_ratio.masked_fill(log_ratio == -torch.inf, 0.0)
 
     @property
     def meaning(self) -> str:

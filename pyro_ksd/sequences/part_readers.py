@@ -84,7 +84,9 @@ def ragged_sequences(symbols: Any, lengths: torch.Tensor, alphabet: Alphabet) ->
     codes = torch.as_tensor(np.asarray(symbols).astype(np.int64))
     width = int(lengths.max()) if len(lengths) else 0
     tokens = torch.zeros(len(lengths), width, dtype=torch.long)
-    tokens[torch.arange(width) < lengths[:, None]] = codes
+    ends = lengths.cumsum(0)
+    room_before = torch.arange(len(lengths)) * width - (ends - lengths)  # padding before each row
+    tokens.view(-1)[torch.arange(len(codes)) + room_before.repeat_interleave(lengths)] = codes
     return Sequences(tokens, lengths, alphabet)
 
 

@@ -63,8 +63,8 @@ def tempered(balancing: Balancing) -> Balancing:
         raise ValueError(f"balancing: expected a balancing function, such as barker, found {found(balancing)}")
 
     def function(log_ratio: Tensor) -> Tensor:
-        size = log_ratio.abs()
-        return balancing(log_ratio) * (2 * (-size / 2).exp() / (1 + (-size).exp()))
+        root = (log_ratio.abs() / -2).exp()
+        return balancing(log_ratio) * (2 * root / (1 + root.square()))
 
     return function
 

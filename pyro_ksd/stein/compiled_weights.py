@@ -10,27 +10,36 @@ from torch import Tensor
 from pyro_ksd.common.compilation import compiled
 
 
-def redrawn(log_ratio: Tensor, site: Tensor, num_sites: int) -> Tensor:
+def redrawn(log_ratio: Tensor, owner: Tensor, start: Tensor, shape: torch.Size) -> Tensor:
     r"""The probabilities of edits among all edits at their sites and none, :math:`r_e / (1 + \sum_{e'} r_{e'})`.
 
     :param log_ratio: ``[E]``, :math:`\log r_e`.
-    :param site: long ``[E]``, below ``num_sites``.
+    :param owner: long ``[E]``, the row of the site of each edit.
+    :param start: long ``[E]``, its position.
+    :param shape: the number of rows and of positions.
     """
     weights = np.empty(len(log_ratio))
-    top = np.zeros(num_sites)  # the log-ratio of no edit
-    arrays = (log_ratio.contiguous().numpy(), site.contiguous().numpy(), top, np.zeros(num_sites), weights)
-    _redrawn(*arrays)
-    return torch.from_numpy(weights).to(log_ratio.dtype)
+    top = np.zeros(shape)  # the log-ratio of no edit
+    sites = (owner.contiguous().numpy(), start.contiguous().numpy())
+    _below_top(log_ratio.contiguous().numpy(), *sites, top, weights)
+    found = torch.from_numpy(weights).exp_()
+    _normalize(*sites, torch.from_numpy(top).neg_().exp_().numpy(), weights)
+    return found.to(log_ratio.dtype)
 
 
 @compiled
-def _redrawn(log_ratio: np.ndarray, site: np.ndarray, top: np.ndarray, total: np.ndarray, weights: np.ndarray) -> None:
+def _below_top(log_ratio: np.ndarray, owner: np.ndarray, start: np.ndarray, top: np.ndarray, rest: np.ndarray) -> None:
+    """Finds the largest log-ratio at each site, and how far those of its edits lie below it, ``rest [E]``."""
     for edit in range(len(log_ratio)):
-        top[site[edit]] = max(top[site[edit]], log_ratio[edit])
-    for place in range(len(top)):
-        total[place] = np.exp(-top[place])
+        top[owner[edit], start[edit]] = max(top[owner[edit], start[edit]], log_ratio[edit])
     for edit in range(len(log_ratio)):
-        weights[edit] = np.exp(log_ratio[edit] - top[site[edit]])
-        total[site[edit]] += weights[edit]
-    for edit in range(len(log_ratio)):
-        weights[edit] /= total[site[edit]]
+        rest[edit] = log_ratio[edit] - top[owner[edit], start[edit]]
+
+
+@compiled
+def _normalize(owner: np.ndarray, start: np.ndarray, total: np.ndarray, weights: np.ndarray) -> None:
+    """Divides weights ``[E]`` by their sums at each site and the ``total`` that is there."""
+    for edit in range(len(weights)):
+        total[owner[edit], start[edit]] += weights[edit]
+    for edit in range(len(weights)):
+        weights[edit] /= total[owner[edit], start[edit]]

@@ -109,11 +109,11 @@ class HeatBathOperator(Operator):
             return torch.zeros_like(log_ratio)
         if not self.neighborhood.replaces_freely:
             return log_ratio.sigmoid()
-        site = block.owner * sequences.width + block.start
         if is_compiled() and not log_ratio.requires_grad:
             from pyro_ksd.stein.compiled_weights import redrawn
 
-            return redrawn(log_ratio, site, len(sequences) * sequences.width)
+            return redrawn(log_ratio, block.owner, block.start, sequences.tokens.shape)
+        site = block.owner * sequences.width + block.start
         others = logsumexp_by_owner(log_ratio, site, len(sequences) * sequences.width)
         return (log_ratio - others.index_select(0, site).logaddexp(log_ratio.new_zeros(()))).exp()
 

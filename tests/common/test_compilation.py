@@ -26,7 +26,8 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 from pyro_ksd.common.compilation import is_compiled
-from pyro_ksd.edits.compiled_loops import hash_table, _slot
+from pyro_ksd.edits.compiled_counts import _slot
+from pyro_ksd.edits.window_arrays import hash_table
 import numpy as np
 table = hash_table(np.array([2]))
 print(is_compiled(), type(_slot).__name__, _slot(7, table.keys, table.claimed) == _slot(7, table.keys, table.claimed))

@@ -25,11 +25,13 @@ def edits_of_rows(flat: FlatEdits) -> list[tuple[int, int, int, list[int]]]:
     """Row, start, number of removed symbols and inserted symbols of each edit, in their order."""
     found = {}
     for block, (removed, arrived) in enumerate(flat.shapes.tolist()):
-        for row in range(flat.edits.shape[1] - 1):
-            for edit in range(flat.edits[block, row], flat.edits[block, row + 1]):
-                first = int(flat.symbols[block]) + edit * arrived
-                found[edit] = (row, int(flat.start[edit]), removed, flat.inserted[first : first + arrived].tolist())
-    return [found[edit] for edit in range(len(flat.start))]
+        for row in range(flat.places.shape[1] - 1):
+            for place in range(flat.places[block, row], flat.places[block, row + 1]):
+                for edit in range(flat.first[place], flat.first[place + 1]):
+                    begin = int(flat.symbols[block]) + edit * arrived
+                    symbols = flat.inserted[begin : begin + arrived].tolist()
+                    found[edit] = (row, int(flat.start[place]), removed, symbols)
+    return [found[edit] for edit in range(flat.num_edits)]
 
 
 @pytest.mark.parametrize("name", AROUND)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,6 +18,9 @@ from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.models.distributions.log_space import subtract
 from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.sequences.container import Sequences
+
+if TYPE_CHECKING:
+    from pyro_ksd.edits.compiled_factors import Factors
 
 _PIECE = 2**15  # edits at a time: their codes stay in the cache
 _MOST_BITS = 30  # of the size of tables in bytes: a gigabyte; while they are made, a few times as much is needed
@@ -52,6 +56,8 @@ class FactorTable:
         width = tokens.shape[1]
         lengths = (tokens != PAD).sum(-1)
         padded = self._with_boundary(tokens, tokens == PAD, self.order, 1)
+        if self._is_compiled:
+            return self._compiled_joints(padded, lengths, rows)
         codes = rows[:, None].expand(-1, width + 1)
         for offset in range(self.order + 1):
             codes = codes * base + padded[:, offset : offset + width + 1]
@@ -93,27 +99,44 @@ class FactorTable:
             parts.append(torch.stack([subtract(self._total(f, after), self._total(f, before)) for f in tables]))
         return torch.cat(parts, 1)
 
+    @property
+    def _is_compiled(self) -> bool:
+        """Whether compiled loops compute, in which there are no gradients."""
+        return is_compiled() and not (self.values.requires_grad and torch.is_grad_enabled())
+
     def _for_compiled_loops(self, edits: Edits) -> FlatEdits | None:
-        """The edits for compiled loops, ``None`` where torch computes: there are no gradients in compiled loops."""
-        needs_gradient = self.values.requires_grad and torch.is_grad_enabled()
-        return edits.flat if is_compiled() and not needs_gradient else None
+        """The edits for compiled loops, ``None`` where torch computes."""
+        return edits.flat if self._is_compiled else None
+
+    def _factors(self, rows: Tensor | None, num_rows: int) -> Factors:
+        """The factors for compiled loops, of the members of the batch for each row, long ``[N]``."""
+        from pyro_ksd.edits.compiled_factors import Factors
+
+        offsets = np.zeros(num_rows, dtype=np.int64) if rows is None else rows.numpy() * self._size
+        return Factors(self.values.detach().numpy(), offsets, self.boundary + 1, self.order + 1)
+
+    def _compiled_joints(self, padded: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+        """As :meth:`log_joint`."""
+        from pyro_ksd.edits.compiled_factors import log_joints
+
+        sums = np.empty(len(padded), dtype=self.values.numpy().dtype)
+        log_joints(0, len(padded), padded.numpy(), lengths.numpy(), self._factors(rows, len(padded)), sums)
+        return torch.from_numpy(sums)
 
     def _compiled_ratios(
         self, sequences: Sequences, edits: FlatEdits, terms: Tensor | None, rows: Tensor | None
     ) -> Tensor:
         """As :meth:`log_ratio`."""
-        from pyro_ksd.edits.compiled_loops import log_ratios
+        from pyro_ksd.edits.compiled_factors import log_ratios
 
         padded = self._with_boundary(sequences.tokens, ~sequences.mask, self.order, 1).numpy()
         lengths = np.ascontiguousarray(sequences.lengths.numpy())
-        digits = (self.boundary + 1) ** np.arange(self.order + 1)
-        factors = self.values.detach().numpy()
-        offsets = np.zeros_like(lengths) if rows is None else rows.numpy() * self._size
+        factors = self._factors(rows, len(lengths))
         lengths_terms = np.zeros(0) if terms is None else np.ascontiguousarray(terms.detach().numpy())
-        ratios = np.empty(len(edits.start))
+        ratios = np.empty(edits.num_edits)
 
         def loop(first: int, last: int) -> None:
-            log_ratios(first, last, padded, lengths, edits, digits, factors, offsets, lengths_terms, ratios)
+            log_ratios(first, last, padded, lengths, edits, factors, lengths_terms, ratios)
 
         share_rows(loop, edits.work)
         return torch.from_numpy(ratios)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops over the edits of sequences, compiled by numba: changes of counts of windows, ratios of products of factors.
+"""Loops over the edits of sequences, compiled by numba: changes of counts of windows.
 
 A row is handled at a time. Around each place of it, what an edit destroys is found once for all edits there: destroyed
 windows are really taken out of the counts. Created ones are put in one after the other and taken out again, so that
@@ -11,112 +11,13 @@ changed, but not if a function that it calls has changed in another file.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pyro_ksd.common.compilation import compiled
+from pyro_ksd.common.compilation import compiled, inlined
 from pyro_ksd.edits.flat_edits import FlatEdits
-
-_FREE = -1
-
-
-class Counting(NamedTuple):
-    """What is counted in which sequences, and how counts become features.
-
-    :ivar tokens: long ``[N, T]``.
-    :ivar lengths: long ``[N]``.
-    :ivar size: the number of symbols.
-    :ivar digits: long ``[width]``, the factors of the symbols of a window in its code, from the last to the first.
-    :ivar transformed: ``T(c)`` of the counts ``0, 1, ...``; ``step`` and ``gain`` are ``T(c + 1) - T(c)`` and
-        ``T(c + 1)² - T(c)²``.
-    :ivar divisors: for each length, by what the energy ``Σ T(c_u)²`` is multiplied in ``1 / scale²``.
-    :ivar by_energy: whether the energy counts in the scale.
-    """
-
-    tokens: np.ndarray
-    lengths: np.ndarray
-    size: int
-    digits: np.ndarray
-    transformed: np.ndarray
-    step: np.ndarray
-    gain: np.ndarray
-    divisors: np.ndarray
-    by_energy: bool
-
-
-class Slots(NamedTuple):
-    """Where the features of a row are: feature ``u`` in slot ``u``, or, if these are too many, in a hash table.
-
-    :ivar counts: int ``[slots]``, how often each window occurs.
-    :ivar keys: long ``[slots]``, the codes of the features in the hash table; empty without one.
-    :ivar claimed: long, the number of slots in use, and then these slots.
-    """
-
-    counts: np.ndarray
-    keys: np.ndarray
-    claimed: np.ndarray
-
-
-class Scratch(NamedTuple):
-    """Room for the work on one row, which takes time to get for each of them.
-
-    :ivar own: long, the slot of the window that ends at each position.
-    :ivar codes: long, the codes of the windows that a splice creates, without what the inserted symbols add.
-    :ivar created: long, their slots.
-    :ivar stays: which windows a splice leaves as they are.
-    """
-
-    own: np.ndarray
-    codes: np.ndarray
-    created: np.ndarray
-    stays: np.ndarray
-
-
-class Entries(NamedTuple):
-    """Entries of a sparse matrix, with room for all that the rows may have.
-
-    :ivar begin: long ``[N + 1]``, where the room of each row begins.
-    :ivar found: long ``[N]``, how many entries each row has.
-    :ivar code: long, the codes, ascending within a row.
-    :ivar value: the values.
-    """
-
-    begin: np.ndarray
-    found: np.ndarray
-    code: np.ndarray
-    value: np.ndarray
-
-
-class Coefficients(NamedTuple):
-    """The coefficients of a witness for the features of one shape.
-
-    :ivar codes: long ``[D]``, ascending.
-    :ivar total: ``[D]``, the sums over all sequences.
-    :ivar begin: long ``[N + 1]``, where the entries of each sequence in the next two begin.
-    :ivar column: long, the columns of what each sequence itself has in the sums; empty if it has all of them.
-    :ivar value: the values of it.
-    """
-
-    codes: np.ndarray
-    total: np.ndarray
-    begin: np.ndarray
-    column: np.ndarray
-    value: np.ndarray
-
-
-def direct_slots(num_codes: int) -> Slots:
-    """A slot for every code."""
-    none = np.empty(0, dtype=np.int64)
-    return Slots(np.zeros(num_codes, dtype=np.int32), none, none)
-
-
-def hash_table(room: np.ndarray) -> Slots:
-    """A hash table for rows with at most the given numbers of features."""
-    most = int(room.max(initial=1))
-    size = 1 << (2 * most - 1).bit_length()
-    keys = np.full(size, _FREE, dtype=np.int64)
-    return Slots(np.zeros(size, dtype=np.int32), keys, np.zeros(most + 1, dtype=np.int64))
+from pyro_ksd.edits.window_arrays import FREE, Coefficients, Counting, Entries, Scratch, Slots
 
 
 @compiled
@@ -132,7 +33,7 @@ def _scratch(counting: Counting, edits: FlatEdits) -> Scratch:
     )
 
 
-@compiled
+@inlined
 def _outer_codes(
     tokens: np.ndarray, length: int, start: int, removed: int, arrived: int, digits: np.ndarray, codes: np.ndarray
 ) -> tuple[int, int]:
@@ -147,12 +48,10 @@ def _outer_codes(
     last = min(arrived + width - 1, length + growth - start)
     for j in range(first, last):
         code = 0
-        for back in range(width):
-            place = j - back
-            if place < 0:
-                code += digits[back] * tokens[start + place]
-            elif place >= arrived:
-                code += digits[back] * tokens[start + place - growth]
+        for back in range(j - arrived + 1):  # symbols after the inserted ones
+            code += digits[back] * tokens[start + j - back - growth]
+        for back in range(j + 1, width):  # before them
+            code += digits[back] * tokens[start + j - back]
         codes[j] = code
     return first, last
 
@@ -171,7 +70,7 @@ def _slot(code: int, keys: np.ndarray, claimed: np.ndarray) -> int:
     mask = len(keys) - 1
     slot = _first_slot(code, mask)
     while keys[slot] != code:
-        if keys[slot] == _FREE:
+        if keys[slot] == FREE:
             keys[slot] = code
             claimed[0] += 1
             claimed[claimed[0]] = slot
@@ -196,7 +95,7 @@ def _look_up(code: int, known: np.ndarray, total: np.ndarray) -> float:
     return 0.0
 
 
-@compiled
+@inlined
 def _visit_row(
     row: int,
     counting: Counting,
@@ -227,6 +126,7 @@ def _visit_row(
     keys = slots.keys
     claimed = slots.claimed
     starts = edits.start
+    firsts = edits.first
     inserted = edits.inserted
     if coefficients is not None:
         known = coefficients.codes
@@ -266,10 +166,10 @@ def _visit_row(
         is_swap = removed == 1 and arrived == 1
         for j in range(width):
             stays[j] = is_swap and digits[j] == 0  # the other symbols of the window count
-        edit = edits.edits[block, row]
-        last_edit = edits.edits[block, row + 1]
-        while edit < last_edit:
-            start = starts[edit]
+        for place in range(edits.places[block, row], edits.places[block, row + 1]):
+            start = starts[place]
+            edit = firsts[place]
+            stop = firsts[place + 1]
             first_end = max(start, width - 1)
             last_end = min(start + removed + width - 1, length)
             rest = energy
@@ -284,9 +184,6 @@ def _visit_row(
                     lost += step[counts[slot]] * values[slot]
             first, last = _outer_codes(tokens, length, start, removed, arrived, digits, codes)
             all_weights = 0.0
-            stop = edit
-            while stop < last_edit and starts[stop] == start:
-                stop += 1
             # With one inserted symbol and a known scale nothing need be put in: window by window, each symbol adds one
             # product, if no edit creates a window twice.
             is_simple = arrived == 1 and mask < 0 and not by_counts
@@ -333,8 +230,8 @@ def _visit_row(
                     if arrived == 1:
                         code += digits[j] * inserted[symbols]
                     else:
-                        for place in range(max(0, j - width + 1), min(arrived, j + 1)):
-                            code += digits[j - place] * inserted[symbols + place]
+                        for number in range(max(0, j - width + 1), min(arrived, j + 1)):
+                            code += digits[j - number] * inserted[symbols + number]
                     slot = code
                     if mask >= 0:
                         slot = _first_slot(code, mask)
@@ -390,11 +287,21 @@ def dense_features(
     weights: np.ndarray,
     slots: Slots,
     matrix: np.ndarray,
+    used: np.ndarray,
 ) -> None:
-    """Adds the Stein features of some rows to a matrix ``[N, D]`` with a column for every code."""
+    """Writes the Stein features of some rows into a matrix ``[N, D]`` with a column for every code.
+
+    :param used: long ``[N]``, gets how many of the features of each row are not 0.
+    """
     scratch = _scratch(counting, edits)
     for row in range(first, last):
-        _visit_row(row, counting, edits, slots, scratch, matrix[row], weights, None, None)
+        values = matrix[row]
+        values[:] = 0.0
+        _visit_row(row, counting, edits, slots, scratch, values, weights, None, None)
+        count = 0
+        for code in range(len(values)):
+            count += values[code] != 0
+        used[row] = count
 
 
 @compiled
@@ -443,74 +350,10 @@ def sparse_features(
 
 
 @compiled
-def collect_entries(
-    first: int,
-    last: int,
-    entries: Entries,
-    begin: np.ndarray,
-    columns: np.ndarray,
-    index: np.ndarray,
-    value: np.ndarray,
-) -> None:
-    """Moves the entries of some rows together.
-
-    :param begin: long ``[N]``, where those of each row are to begin.
-    :param columns: long, the column of each code; empty to keep the codes.
-    :param index: long ``[2, M]``, gets row and column of each entry.
-    :param value: ``[M]``, gets the values.
-    """
-    for row in range(first, last):
-        for entry in range(entries.found[row]):
-            code = entries.code[entries.begin[row] + entry]
-            index[0, begin[row] + entry] = row
-            index[1, begin[row] + entry] = columns[code] if len(columns) > 0 else code
-            value[begin[row] + entry] = entries.value[entries.begin[row] + entry]
-
-
-@compiled
-def sum_features(groups: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> None:
-    """Sums over the rows of groups ``[G, size, D]`` of features.
-
-    :param sums: ``[2, G, D]``, gets the sums of the squares and of the positive values.
-    :param squares: ``[2, G]``, gets the sums of the squares of the negative values, and of the squares of the squared
-        norms of the rows.
-    """
-    for group in range(groups.shape[0]):
-        total_squares = sums[0, group]
-        gains = sums[1, group]
-        for row in range(groups.shape[1]):
-            own = groups[group, row]
-            norm = 0.0
-            losses = 0.0
-            for column in range(len(own)):
-                value = own[column]
-                gain = max(value, 0.0)
-                total_squares[column] += value * value
-                gains[column] += gain
-                norm += value * value
-                losses += (value - gain) * (value - gain)
-            squares[0, group] += losses
-            squares[1, group] += norm * norm
-
-
-@compiled
-def sum_by_owner(owner: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
-    """Adds values ``[E]`` to the sums of their owners, ``[N]``; quick where values of one owner follow each other."""
-    edit = 0
-    while edit < len(owner):
-        row = owner[edit]
-        total = 0.0
-        while edit < len(owner) and owner[edit] == row:
-            total += values[edit]
-            edit += 1
-        sums[row] += total
-
-
-@compiled
 def _free(keys: np.ndarray, claimed: np.ndarray) -> None:
     """Empties the hash table."""
     for index in range(claimed[0]):
-        keys[claimed[1 + index]] = _FREE
+        keys[claimed[1 + index]] = FREE
     claimed[0] = 0
 
 
@@ -537,9 +380,10 @@ def window_steps(
     for row in range(first, last):
         begin = coefficients.begin[row]
         end = coefficients.begin[row + 1]
-        if is_direct and end - begin == len(codes) and len(columns) == 0:
-            for entry in range(begin, end):
-                values[codes[entry - begin]] = total[entry - begin] - own[entry]
+        if is_direct and len(codes) == len(values) and len(columns) == 0:  # all in their slots
+            here = own[begin:end]
+            for code in range(len(values)):
+                values[code] = total[code] - here[code]
         else:
             if is_direct:
                 for column in range(len(codes)):
@@ -553,74 +397,3 @@ def window_steps(
             for index in range(claimed[0]):
                 values[claimed[1 + index]] = np.nan
             _free(keys, claimed)
-
-
-@compiled
-def log_ratios(
-    first: int,
-    last: int,
-    padded: np.ndarray,
-    lengths: np.ndarray,
-    edits: FlatEdits,
-    digits: np.ndarray,
-    factors: np.ndarray,
-    offsets: np.ndarray,
-    terms: np.ndarray,
-    ratios: np.ndarray,
-) -> None:
-    """``log p(y) - log p(x)`` of the edits of some rows, for a model with a factor for each window of symbols.
-
-    :param padded: long ``[N, width - 1 + T + 1]``, tokens with boundary symbols before the start and after the end.
-    :param digits: as in :class:`Counting`.
-    :param factors: of a window for each code, the tables of several models one after the other.
-    :param offsets: long ``[N]``, where the table for each row begins.
-    :param terms: for each length, what is to be added to ``log p``; may be empty.
-    :param ratios: ``[E]``, gets the result.
-    """
-    starts = edits.start
-    inserted = edits.inserted
-    width = len(digits)
-    most = width
-    for block in range(len(edits.shapes)):
-        most = max(most, edits.shapes[block, 1] + width)
-    codes = np.empty(most, np.int64)
-    for row in range(first, last):
-        tokens = padded[row]
-        end_of_row = width + lengths[row]  # with the boundary symbols that belong to windows
-        offset = offsets[row]
-        for block in range(len(edits.shapes)):
-            removed = edits.shapes[block, 0]
-            arrived = edits.shapes[block, 1]
-            first_symbol = edits.symbols[block]
-            old_term = 0.0
-            new_term = 0.0
-            if len(terms) > 0:
-                old_term = terms[lengths[row]]
-                new_term = terms[max(0, lengths[row] + arrived - removed)]
-            edit = edits.edits[block, row]
-            last_edit = edits.edits[block, row + 1]
-            while edit < last_edit:
-                start = starts[edit]
-                here = start + width - 1
-                old = 0.0
-                for end in range(here, min(here + removed + width - 1, end_of_row)):
-                    code = offset
-                    for back in range(width):
-                        code += digits[back] * tokens[end - back]
-                    old += factors[code]
-                old += old_term
-                left, right = _outer_codes(tokens, end_of_row, here, removed, arrived, digits, codes)
-                while edit < last_edit and starts[edit] == start:
-                    symbols = first_symbol + edit * arrived
-                    new = 0.0
-                    for j in range(left, right):
-                        code = offset + codes[j]
-                        if arrived == 1:
-                            code += digits[j] * inserted[symbols]
-                        else:
-                            for place in range(max(0, j - width + 1), min(arrived, j + 1)):
-                                code += digits[j - place] * inserted[symbols + place]
-                        new += factors[code]
-                    new += new_term
-                    ratios[edit] = new if new == -np.inf else new - old
-                    edit += 1
