@@ -14,8 +14,8 @@ from pyro_ksd.sequences.container import Sequences
 _SHORT_CODES = 2**31
 
 Changes = tuple[Tensor, Tensor]
-"""Codes of the features that are touched, ``[K, E]``, and the change of each, ``[K, E]``; of short types that hold them,
-since there are many."""
+"""Codes of the features that are touched, ``[K, E]``, and the change of each, ``[K, E]``; of short types that hold
+them, since there are many."""
 
 
 def position_changes(sequences: Sequences, block: SpliceBlock, period: int) -> Changes:
