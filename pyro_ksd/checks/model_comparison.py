@@ -67,7 +67,7 @@ def ksd_compare(
     models are compared in the same views and edits. The test is the relative test of Kanagawa, Jitkrittum, Mackey,
     Fukumizu and Gretton (2019), "A kernel Stein test for comparing latent variable models": the difference
     :math:`U_p - U_q`, divided by its jackknife standard error, is asymptotically normal if both models fit equally
-    well; see :func:`~pyro_ksd.fit_tests.relative_fit`.
+    well. P-values are those of a t distribution; see :func:`~pyro_ksd.fit_tests.relative_fit`.
 
     Limits of the test:
 

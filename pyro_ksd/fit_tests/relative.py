@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from scipy.special import stdtr
 from torch import Tensor
 
 from pyro_ksd.common.option_checks import check_instance
@@ -68,7 +69,8 @@ def relative_fit(sums: Sequence[RowSums], weights: Tensor | None = None) -> Rela
     r"""Compares the discrepancies of models on the same sequences.
 
     The difference :math:`U_p - U_q` is a U-statistic with the kernel :math:`H^p - H^q`, and asymptotically normal
-    (Bounliphone et al., 2016; Kanagawa et al., 2019). :math:`z` divides it by its jackknife standard error.
+    (Bounliphone et al., 2016; Kanagawa et al., 2019). :math:`z` divides it by its jackknife standard error, which is
+    itself uncertain. So p-values are those of a t distribution with :math:`n - 1` degrees of freedom.
 
     All views together are the sum of the views' statistics, :math:`\sum_v \omega_v U^{(v)} / s_v`, with the
     scale :math:`s_v` the mean of :math:`H_{ii}` over all sequences and models. The scales are common to all models, so
@@ -117,7 +119,7 @@ def relative_fit(sums: Sequence[RowSums], weights: Tensor | None = None) -> Rela
         difference=difference,
         difference_error=error,
         z=z,
-        p_value=torch.special.erfc(z.abs() / 2**0.5),
+        p_value=torch.from_numpy(2 * stdtr(n - 1, -z.abs().numpy())),
         rank=(z > 0).sum(1),
     )
 

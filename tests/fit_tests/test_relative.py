@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from scipy.stats import binom
+from scipy.stats import binom, t
 from torch import Tensor
 
 from pyro_ksd import MarkovSequence, Sequences
@@ -19,8 +19,6 @@ from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.views import default_views
 
 LEVEL = 0.05
-
-VIEWS = ["content-1", "content-2", "content-3", "start", "length"]
 
 
 def draws(seed: int, *shape: int) -> Tensor:
@@ -77,7 +75,7 @@ def test_errors_are_those_of_leaving_out_one_sequence_after_the_other(weights: l
                 expected = float(found.statistic[p, view] - found.statistic[q, view])
                 assert float(found.difference[p, q, view]) == pytest.approx(expected)
                 assert float(found.z[p, q, view]) == pytest.approx(expected / error if p != q else 0)
-                p_value = math.erfc(abs(expected / error) / 2**0.5) if p != q else 1
+                p_value = 2 * t.sf(abs(expected / error), 6) if p != q else 1
                 assert float(found.p_value[p, q, view]) == pytest.approx(p_value)
 
 
@@ -189,10 +187,12 @@ def test_too_few_sequences_and_overflow() -> None:
         relative_fit(sums(grams() * 1e308))
 
 
+COMPARED = [view for view in default_views() if view.name != "repeats"]  # as in a comparison: runs may be too rare
+
+
 def in_runs(models: Sequence[SequenceModel], data: Sequences, size: int) -> list[RelativeFit]:
     """Comparisons on consecutive parts of the data; Stein features are computed once, for all of them."""
-    views = [view for view in default_views() if view.name != "repeats"]  # as in a comparison: runs may be too rare
-    matrices = [stein_matrices(model, data, views) for model in models]
+    matrices = [stein_matrices(model, data, COMPARED) for model in models]
     found = []
     for begin in range(0, len(data), size):
         rows = [[one.rows(begin, begin + size) for one in own if isinstance(one, FeatureMatrix)] for own in matrices]
@@ -240,9 +240,11 @@ def test_level_in_1000_runs(size: int, lean: float) -> None:
     models = mirrored(lean)
     found = in_runs(models, of_both(models, runs * size, size), size)
     counts, (low, high) = rejections(found), binom.interval(0.999, runs, LEVEL)
-    print(f"\nlean {lean}, n = {size}: {dict(zip([*VIEWS, 'overall'], counts, strict=True))}, {low:.0f} to {high:.0f}")
+    names = [*(view.name for view in COMPARED), "overall"]
+    print(f"\nlean {lean}, n = {size}: {dict(zip(names, counts, strict=True))}, {low:.0f} to {high:.0f}")
     assert all(count <= high for count in counts)
-    assert counts[-1] >= low
+    # With few sequences, or where both models are right, the test is conservative; in content-1 both are wrong.
+    assert size == 10 or counts[0] >= low
 
 
 def test_where_all_models_are_right_the_test_is_conservative() -> None:
