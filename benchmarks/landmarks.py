@@ -10,7 +10,6 @@ symbols, as in ``benchmarks.large_data``.
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +19,7 @@ import torch
 from benchmarks.engine import chain
 from benchmarks.fault_models import chain_with_lengths
 from benchmarks.rejections import LEVEL, band, seeded, table
+from benchmarks.timing import peak_memory
 from pyro_ksd.edits import Substitutions, zs
 from pyro_ksd.fit_tests.absolute import Bootstrap, goodness_of_fit
 from pyro_ksd.kernels import HammingKernel, Kernel, LandmarkKernel
@@ -150,9 +150,8 @@ def times(size: int, count: int, edits: str) -> None:
     found = goodness_of_fit(model, data, [view], bootstrap="wild", num_bootstrap=500, progress=True)
     processor = time.process_time() - processor
     wall = time.perf_counter() - wall
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{size} sequences of mean length {float(data.lengths.double().mean()):.1f}, {edits}, {count} landmarks")
-    print(f"p-value {found.p_value_overall:.3f}, {processor:.0f} s of processor, {wall:.0f} s, {peak:.2f} GiB")
+    print(f"p-value {found.p_value_overall:.3f}, {processor:.0f} s of processor, {wall:.0f} s, {peak_memory():.2f} GiB")
 
 
 def main() -> None:

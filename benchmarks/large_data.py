@@ -9,7 +9,6 @@ the localization. ``--in-memory`` loads all of them at once, ``--workers 2`` sta
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,11 +19,11 @@ import numpy as np
 import torch
 
 from benchmarks.engine import chain
+from benchmarks.timing import peak_memory
 from pyro_ksd import PartitionedSequences, ksd_check, verdict
 from pyro_ksd.models import MarkovSequence
 
 _DRAWN = 50_000  # sequences at a time
-_GIB = 2**20  # the system counts in units of 1024 bytes
 
 
 def model() -> MarkovSequence:
@@ -79,7 +78,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with TemporaryDirectory() as folder, cluster(arguments.workers):
         symbols, offsets = write_ragged(Path(folder), arguments.sequences)
-        before = peak()
+        before = peak_memory()
         parts = PartitionedSequences.from_ragged(symbols, offsets, 10, rows=arguments.rows)
         began, processor = time.perf_counter(), time.process_time()
         data = parts.load() if arguments.in_memory else parts
@@ -90,12 +89,7 @@ def main() -> None:
         seconds = {name: attributes[f"seconds_{name}"] for name in ("kernels", "bootstrap", "localization")}
         print(", ".join(f"{name} {value:.1f} s" for name, value in seconds.items()))
         print(f"processor time {processor:.1f} s in this process, {spent:.1f} s on the clock")
-        print(f"peak memory {peak():.2f} GiB, {before:.2f} GiB before the check")
-
-
-def peak() -> float:
-    """The largest memory of this process until now, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _GIB
+        print(f"peak memory {peak_memory():.2f} GiB, {before:.2f} GiB before the check")
 
 
 if __name__ == "__main__":
