@@ -11,6 +11,7 @@ from pyro_ksd.checks.check_request import CheckRequest
 
 DEFAULTS: dict[str, Any] = {
     "views": None,
+    "by": None,
     "neighborhood": None,
     "balancing": None,
     "bootstrap": "auto",
