@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import re
 from importlib.util import find_spec
@@ -14,8 +13,10 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
+import pyro_ksd
+
 project = "pyro_ksd"
-release = importlib.metadata.version("pyro_ksd")
+release = pyro_ksd.__version__
 html_title = f"pyro_ksd {release}"
 html_theme = "furo"
 html_show_copyright = False
