@@ -2,6 +2,8 @@
 """A headless Chromium, driven by the WebDriver protocol, for tests of HTML; nothing but the standard library is needed.
 
 ``python tests/browser.py report.html picture.png 390 dark`` takes a picture of a whole page.
+``python tests/browser.py build/docs`` checks all pages of a site: that none is wider than a phone or a laptop, and that
+nothing is written on the console.
 """
 
 from __future__ import annotations
@@ -103,9 +105,35 @@ def _call(address: str, values: dict[str, Any] | None, method: str = "POST") -> 
         return json.load(answer)["value"]
 
 
-if __name__ == "__main__":
-    source, target, width, *scheme = sys.argv[1:]
+def faults_of_site(folder: Path) -> list[str]:
+    """What is wrong with the pages of a site, at the widths of a phone and a laptop, in light and dark mode."""
+    found = []
+    with browser() as page:
+        for file in sorted(folder.rglob("*.html")):
+            for width, dark in ((390, True), (1400, False)):
+                page.open(file, width, dark=dark)
+                name = f"{file.relative_to(folder)} at {width} pixels"
+                shown = page.run("return document.documentElement.scrollWidth")
+                found += [f"{name}: {shown} pixels wide"] if shown > width else []
+                found += [f"{name}: {message}" for message in page.console()]
+    return found
+
+
+def main(words: list[str]) -> int:
+    if MISSING:
+        print(MISSING)
+        return 1
+    if len(words) == 1:
+        faults = faults_of_site(Path(words[0]))
+        print(*(faults or ["Nothing is wrong"]), sep="\n")
+        return int(bool(faults))
+    source, target, width, *scheme = words
     with browser() as page:
         page.open(Path(source), int(width), dark="dark" in scheme)
         page.picture(Path(target))
         print(*page.console(), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
