@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.sequences.alphabets import Alphabet
 from pyro_ksd.sequences.files.cells import cells_of, delimiter_of, is_blank, is_missing, plain
 from pyro_ksd.sequences.files.file_contents import FileContent
@@ -15,6 +16,7 @@ from pyro_ksd.sequences.files.symbol_rows import LineRows, SymbolRows
 from pyro_ksd.sequences.files.tables import Table, check_columns, typed
 
 _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.ASCII)
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?", re.ASCII)
 _FEW_NAMED = 3  # rows after a line that may be names of columns
 _FEW_ROWS = 10  # rows from which on distinct first cells seem to be names
 
@@ -87,6 +89,30 @@ def delimited_table(file: DelimitedFile, needed: list[str]) -> Table:
                 )
         column[:] = plain(column)
     return table
+
+
+def warn_of_unsorted_times(file: DelimitedFile, by: Sequence[str]) -> None:
+    """Warns of a log without a column that orders it, if it has times that are not in order within a sequence.
+
+    :param file: a table, see :func:`delimited_table`.
+    :param by: the columns that tell the sequences apart.
+    """
+    names, *rows = file.rows
+    places = [names.index(name) for name in by]
+    for place, name in enumerate(names):
+        if place in places or not all(_TIME.fullmatch(cells[place]) for cells in rows):
+            continue
+        latest: dict[tuple[str, ...], str] = {}
+        for number, cells in enumerate(rows, 2):
+            own = tuple(cells[one] for one in places)
+            if cells[place] < latest.get(own, ""):
+                warn_user(
+                    f"{file.name}, line {number}, column {str(name)!r}: found a time before that of an earlier event "
+                    "of its sequence, and kept the events in the order of the lines; pass "
+                    f"order_by={str(name)!r} to sort them"
+                )
+                return
+            latest[own] = cells[place]
 
 
 def wide_rows(file: DelimitedFile, by: str | None, alphabet: Alphabet | None) -> SymbolRows:
@@ -196,8 +222,9 @@ def _check_first_line(file: DelimitedFile) -> None:
     if set(chain.from_iterable(others)).isdisjoint(names):
         raise ValueError(
             f"{file.name}, line 1: found {', '.join(map(repr, plain(names[:3])))}, which are in no other line, as if "
-            "they named columns; for a log with one event a row, pass by= and symbol=; for a column of sequences, pass "
-            "column=; if every row is a sequence, remove this line, or, if it is a sequence, state alphabet="
+            f"they named columns; if the first column names the sequences, pass by={str(names[0])!r}; for a log with "
+            "one event a row, pass by= and symbol=; for a column of sequences, pass column=; if every row is a "
+            "sequence, remove this line, or, if it is a sequence, state alphabet="
         )
 
 

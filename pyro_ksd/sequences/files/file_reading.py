@@ -10,7 +10,12 @@ from pathlib import PurePath
 from pyro_ksd.common.option_checks import check_choice, check_flag, found
 from pyro_ksd.sequences.alphabets import Alphabet, as_alphabet
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.sequences.files.delimited_files import delimited_file, delimited_table, wide_rows
+from pyro_ksd.sequences.files.delimited_files import (
+    delimited_file,
+    delimited_table,
+    warn_of_unsorted_times,
+    wide_rows,
+)
 from pyro_ksd.sequences.files.fasta import biological, fasta_rows, fastq_rows
 from pyro_ksd.sequences.files.file_contents import FileContent, content_of
 from pyro_ksd.sequences.files.json_lines import json_rows, json_table
@@ -71,6 +76,7 @@ def read(
       gaps are errors until ``alphabet`` says what they are: ``alphabet="ACGTN"`` takes ``N`` as a symbol of its own,
       and ``alphabet="ACGT", skip_unknown=True`` leaves out the sequences that have others.
     - *Order of events.* In a log, ``order_by`` is a column of numbers, or of times such as ``2024-01-31 09:30``.
+      Left out, events are in the order of the file.
 
     :param path: the path of the file.
     :param alphabet: as in :meth:`Sequences.of`. Left out, it is read off the file.
@@ -130,6 +136,12 @@ def _rows(
     """The sequences of a file that has no records."""
     if kind == "text":
         return text_rows(content, sep, alphabet)
+    if log is not None and kind in ("csv", "tsv"):
+        file = delimited_file(content, _delimiter(kind, sep))
+        table = delimited_table(file, log.columns)
+        if not log.order:
+            warn_of_unsorted_times(file, log.by)
+        return log_rows(table, log, alphabet)
     if log is not None:
         return log_rows(_table(content, kind, sep, log.columns), log, alphabet)
     if column is not None:

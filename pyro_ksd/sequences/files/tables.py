@@ -14,6 +14,7 @@ from pyro_ksd.sequences.files.symbol_rows import LineRows, SymbolRows, check_kin
 from pyro_ksd.sequences.frame_reading import events_by_sequence, warn_of_ties
 from pyro_ksd.sequences.text_reading import check_sep, warn_if_never_split, warn_of_words
 
+_SHOWN = 20  # names of columns
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 _OFFSET = re.compile(r":[0-9]{2}(\.[0-9]+)? ?(Z|[-+][0-9]{2}(:?[0-9]{2})?)$", re.ASCII)
 _CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?", re.ASCII)
@@ -138,9 +139,9 @@ def check_columns(file: str, columns: Sequence[str], needed: Iterable[str]) -> N
         count = list(columns).count(name)
         if count != 1:
             fix = "correct the name" if not count else "rename the others"
+            shown = ", ".join([*map(repr, columns[:_SHOWN]), *(["..."] if len(columns) > _SHOWN else [])])
             raise ValueError(
-                f"{file}: expected one column {name!r}, found {count or 'none'} among the columns {list(columns)}; "
-                f"{fix}"
+                f"{file}: expected one column {name!r}, found {count or 'none'} among the columns [{shown}]; {fix}"
             )
 
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from pyro_ksd.sequences import read
 from pyro_ksd.sequences.files.delimited_files import delimited_file, delimited_table, wide_rows
 from pyro_ksd.sequences.files.file_contents import FileContent
 from pyro_ksd.sequences.files.symbol_rows import SymbolRows
@@ -94,6 +96,11 @@ def test_a_column_of_names() -> None:
         ),
         ("user,page\nu1,a\nu1,b\nu2,a", "f.csv, line 1: found 'user', 'page', which are in no other line"),
         (
+            "user,p1,p2\nu1,a,b\nu2,b\nu3,a",
+            "f.csv, line 1: found 'user', 'p1', 'p2', which are in no other line, as if they named columns; if the "
+            "first column names the sequences, pass by='user'; ",
+        ),
+        (
             "\n".join(f"u{i},a,b" for i in range(10)),
             "f.csv, line 1, cell 1: found 'u0', and something else in each line",
         ),
@@ -156,3 +163,27 @@ def test_wrong_tables(text: str, message: str) -> None:
 
 def test_what_is_missing_in_other_columns_does_not_matter() -> None:
     assert table('a,b\nx,\ny,NA\n"NA",z', ["a"]) == {"a": ["x", "y", "NA"]}
+
+
+LOG = """visit,page,at
+7,home,2024-03-01 09:30
+3,home,2024-03-01 09:10
+7,buy,2024-03-01 09:45
+3,search,{}
+"""
+
+
+def test_times_that_are_not_in_order_are_warned_of(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text(LOG.format("2024-03-01 09:05"))
+    with pytest.warns(UserWarning, match=r"log.csv, line 5, column 'at': found a time .*; pass order_by='at' to sort"):
+        found = read(log, by="visit", symbol="page")
+    assert found.to_lists() == [["home", "buy"], ["home", "search"]]
+    assert read(log, by="visit", symbol="page", order_by="at").to_lists() == [["home", "buy"], ["search", "home"]]
+
+
+@pytest.mark.parametrize("last", ["2024-03-01 09:10", "2024-03-01 09:11", "yesterday", "2024-03-01 09:05+01:00"])
+def test_columns_that_are_in_order_or_have_no_times_are_not_warned_of(last: str, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text(LOG.format(last))
+    assert read(log, by="visit", symbol="page").to_lists() == [["home", "buy"], ["home", "search"]]
