@@ -17,6 +17,7 @@ from pyro_ksd.sequences.alphabets import Alphabet
 from pyro_ksd.sequences.row_reading import Coded, coded_rows
 
 _TIME = r"\d\d:\d\d(:\d\d(\.\d+)?)?"
+_DATED = re.compile(rf"\d{{4}}-\d\d-\d\d[T ]{_TIME}")
 _SORTED_LIKE_TEXT = re.compile(rf"\d{{4}}-\d\d-\d\d([T ]{_TIME})?|{_TIME}")
 _LOG = "for a log with one event a row, use Sequences.from_frame(data, by=..., symbol=...)"
 
@@ -36,6 +37,8 @@ def coded_log(frame: Any, by: Any, symbol: Hashable, order_by: Any, alphabet: Al
     symbols = used[symbol].tolist()
     coded = coded_rows([[symbols[row] for row in rows] for rows in events], alphabet)
     warn_of_ties(used, groups, symbol, order)
+    if not order:
+        _warn_of_unsorted_times(frame, groups)
     return coded
 
 
@@ -148,6 +151,26 @@ def _check_order(name: Hashable, column: Any) -> None:
                 "'2024-01-31 09:30'; other text is sorted letter by letter, '10' before '9'; convert the column, by "
                 "pandas.to_datetime or astype(int), or sort the table yourself and leave out order_by="
             )
+
+
+def _warn_of_unsorted_times(frame: Any, groups: list[Hashable]) -> None:
+    """Warns of a log without a column that orders it, if it has times that are not in order within a sequence."""
+    keys = _tuples(frame, groups)
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place]
+        entries = column.tolist()
+        is_dated = all(isinstance(entry, str) and _DATED.fullmatch(entry) for entry in entries)
+        if name in groups or not (is_dated or getattr(column.dtype, "kind", "") == "M"):
+            continue
+        latest: dict[tuple[Any, ...], Any] = {}
+        for row, (key, entry) in enumerate(zip(keys, entries, strict=True)):
+            if entry < latest.get(key, entry):
+                warn_user(
+                    f"row {row}, column {name!r}: found a time before that of an earlier event of its sequence, and "
+                    f"kept the events in the order of the table; pass order_by={name!r} to sort them"
+                )
+                return
+            latest[key] = entry
 
 
 def warn_of_ties(

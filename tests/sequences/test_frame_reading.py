@@ -343,3 +343,20 @@ def test_tables_with_numbered_columns_are_padded_arrays(names: list[Any]) -> Non
 def test_tables_with_a_padding_are_padded_arrays(options: dict[str, Any]) -> None:
     assert Sequences.of(pd.DataFrame({"code": [1, -1]}), **options).to_lists() == [[1], []]
     assert Sequences.of(pd.DataFrame({"a": [1, -1], "b": -1}), **options).to_lists() == [[1], []]
+
+
+TIMES = ["2024-03-01 09:30", "2024-03-01 09:10", "2024-03-01 09:45", "2024-03-01 09:05"]
+
+
+@pytest.mark.parametrize("convert", [list, pd.to_datetime, lambda times: pd.to_datetime(times, utc=True)])
+def test_times_that_are_not_in_order_are_warned_of(convert: Callable[[list[str]], Any]) -> None:
+    log = pd.DataFrame({"visit": [7, 3, 7, 3], "page": ["home", "home", "buy", "search"], "at": convert(TIMES)})
+    with pytest.warns(
+        UserWarning, match=r"row 3, column 'at': found a time before .*; pass order_by='at' to sort them"
+    ):
+        data = Sequences.from_frame(log, **COLUMNS)
+    assert data.to_lists() == [["home", "buy"], ["home", "search"]]
+    assert Sequences.from_frame(log, order_by="at", **COLUMNS).to_lists() == [["home", "buy"], ["search", "home"]]
+    Sequences.from_frame(log.iloc[:3], **COLUMNS)  # in order within each visit
+    Sequences.from_frame(log.assign(at=["a", "c", "b", "a"]), **COLUMNS)  # no times
+    Sequences.from_frame(log.assign(at=[4, 3, 2, 1]), **COLUMNS)  # numbers may mean anything
