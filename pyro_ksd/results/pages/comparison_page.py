@@ -87,6 +87,6 @@ def page_of_comparison(comparison: Any) -> ComparisonPage:
     ]
     sentence = table.attrs["verdict"]
     as_good = [row.model for row in rows[1:] if row.finding.startswith(("may be", "cannot be"))]
-    headline = f"{rows[0].model!r} comes closest to the data" if not as_good else "No model is best for sure"
+    headline = f"{rows[0].model!r} comes closest to the data" if not as_good else "No model is clearly the best"
     total = data_of(comparison).sizes["sequence"]
     return ComparisonPage(headline, f"{sentence[0].upper()}{sentence[1:]}.", rows, view_ranks, total)

@@ -22,6 +22,7 @@ from pyro_ksd.results.pages.comparison_page import page_of_comparison
 from pyro_ksd.results.pages.marked_sequences import LONGEST, has_letters, shown_symbols, worst_sequences
 from pyro_ksd.results.pages.monitor_page import page_of_monitor
 from pyro_ksd.results.pages.rendering import render
+from pyro_ksd.results.verdicts import worst_view
 from pyro_ksd.results.view_choice import feature_kind, view_names
 
 _MOST_FEATURES = 6  # of each reason
@@ -112,7 +113,7 @@ def _check_report(check: Any, title: str) -> str:
     ngrams = ngram_table(check) if has_ngrams else pd.DataFrame({"view": []})
     edits = edit_table(check) if has_group(check, "ksd_edit") else pd.DataFrame({"view": []})
     detail = ksd.sel(view=page.detail) if page.detail else None
-    worst = page.detail or page.views[0].name
+    worst = page.detail or worst_view(check, view_names(check))
     marked = worst_sequences(check, page.detail, _MOST_MARKED) if page.detail else []
     return render(
         "check.html.jinja",

@@ -27,7 +27,7 @@ def test_the_page_says_what_the_table_says(error: float, impossible: int) -> Non
         assert 0 <= row.low <= row.middle <= row.high <= 100 + 1e-9
         assert row.high - row.middle == pytest.approx(row.middle - row.low)
     assert page.sentence[1:] == f"{table.attrs['verdict'][1:]}."
-    assert page.headline == ("No model is best for sure" if error == 5 else "'order 2' comes closest to the data")
+    assert page.headline == ("No model is clearly the best" if error == 5 else "'order 2' comes closest to the data")
     ranks = comparison["ksd_compare"]["rank"]
     for view, meaning, own in page.view_ranks:
         assert own == ranks.sel(view=view, model=table.index.tolist()).values.tolist()

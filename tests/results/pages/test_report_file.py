@@ -200,6 +200,19 @@ def test_results_with_few_groups_have_a_report(tmp_path: Path) -> None:
     assert "sequences" not in tables.texts
 
 
+def test_the_picture_of_the_null_draws_is_that_of_the_worst_view(tmp_path: Path) -> None:
+    """Also in a check of p-values alone, which has no view in detail."""
+    check = made_up_check()  # content-2 and length reject
+    ksd = check["ksd"].to_dataset()[["statistic", "p_value", "p_value_overall", "meaning", "weight"]]
+    groups = {
+        "ksd": ksd.drop_dims("sequence", errors="ignore"),
+        "ksd_null": check["ksd_null"].to_dataset(),
+        "ksd_data": check["ksd_data"].to_dataset(),
+    }
+    assert "Statistic of <code>content-2</code>" in written(xr.DataTree.from_dict(groups), tmp_path)
+    assert "Statistic of <code>content-2</code>" in written(check, tmp_path)
+
+
 def test_the_report_of_a_comparison(tmp_path: Path) -> None:
     comparison = made_up_comparison(THREE)
     tables = Tables(written(comparison, tmp_path))
