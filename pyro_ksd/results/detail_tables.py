@@ -86,9 +86,9 @@ def edit_table(check: Any, *, view: str | Sequence[str] | None = None) -> pd.Dat
     """The edits with the largest shares in the statistics of views, one row each, the largest ones first.
 
     An edit with a large share leads from a sequence of the data to one that has more, or less, probability under the
-    model than it should, compared with the original one. The columns are the ``view``; the ``sequence``, its index in the data, and its ``text``; the ``position`` of
-    the edit, from 0; the ``edit`` in words; its ``contribution`` to the statistic; and what ``share`` of it this is,
-    NaN for a view that does not reject the model.
+    model than it should, compared with the original one. The columns are the ``view``; the ``sequence``, its index in
+    the data, and its ``text``; the ``position`` of the edit, from 0; the ``edit`` in words; its ``contribution`` to the
+    statistic; and what ``share`` of it this is, NaN for a view that does not reject the model.
 
     :param check: what :func:`pyro_ksd.ksd_check` gave, or what was loaded from its file.
     :param view: the name of a view, or several. Left out, all of them.
