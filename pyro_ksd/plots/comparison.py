@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,7 +88,7 @@ def _picture(comparison: Any, labeller: Any) -> Picture:
     names = [" ".join(name.split()) for name in spelled_names(labeller, "model", list(table.index))]
     level = table.attrs["level"]
     rows = np.arange(len(table), dtype=float)
-    reach = NormalDist().inv_cdf(1 - level / (2 * table.attrs["pairs"]))
+    reach = table.attrs["reach"]
     ksd = table["ksd"].to_numpy()
     p_values = table["p_value"].to_numpy()
     ruled_out = table["finding"].str.startswith(RULED_OUT).to_numpy()

@@ -99,8 +99,9 @@ def one_or_all(drawn: Any, *, single: bool) -> Any:
 def spelled_names(labeller: Any, dimension: str, names: list[str]) -> list[str]:
     """The names of views or models, as a labeller of ArviZ spells them, if there is one.
 
-    >>> from arviz.labels import DimCoordLabeller
-    >>> spelled_names(DimCoordLabeller(), "view", ["length"]), spelled_names(None, "view", ["length"])
+    >>> import arviz
+    >>> labeller = arviz.labels.DimCoordLabeller()
+    >>> spelled_names(labeller, "view", ["length"]), spelled_names(None, "view", ["length"])
     (['view: length'], ['length'])
     """
     if labeller is None:

@@ -97,6 +97,7 @@ def compare_table(comparison: Any) -> Ranking:
         "verdict": _verdict(comparison, names[best], as_good, any(ruled_out) and not ruled_out[best]),
         "pairs": pairs,
         "level": level,
+        "reach": _reach(found, level / pairs),
     }
     return table
 
@@ -107,6 +108,22 @@ def _overall(comparison: Any) -> xr.Dataset:
     :raises ValueError: if it is something else.
     """
     return dataset(comparison, "ksd_compare", "model", "view", name="comparison").sel(view="overall")
+
+
+def _reach(found: xr.Dataset, level: float) -> float:
+    """How many standard errors an interval reaches to each side, by the distribution that the p-values have.
+
+    It is a t distribution, in files of earlier versions a normal one.
+
+    :param found: the comparison in all views together.
+    :param level: of one pair of models.
+    """
+    from scipy.special import ndtr, ndtri, stdtrit
+
+    quantile = 1 - level / 2
+    if np.allclose(found["p_value"].values, 2 * ndtr(-np.abs(found["z"].values))):
+        return float(ndtri(quantile))
+    return float(stdtrit(found.attrs["num_sequences"] - 1, quantile))
 
 
 def _finding(z: float, p: float, level: float) -> str:

@@ -237,3 +237,49 @@ def test_hatches_tell_bars_apart(backend: str) -> None:
     else:
         assert filled.glyph.fill_color.lower() == PURPLE
         assert hatched.glyph.hatch_pattern == "/"
+
+
+def written(target: Any) -> tuple[dict[float, str], dict[float, str], str, list[str], str]:
+    """The labels and notes of a panel of plotly or bokeh, by row, its title, its legend, and what stands below it."""
+    if hasattr(target, "renderers"):
+        labels_of_rows = {float(place): text for place, text in target.yaxis[0].major_label_overrides.items()}
+        texts = [renderer.data_source.data for renderer in target.renderers if "text" in renderer.data_source.data]
+        notes = {float(y): text for data in texts for y, text in zip(data["y"], data["text"], strict=True)}
+        legend = [item.label.value for box in target.legend for item in box.items]
+        title = target.title.text if target.title is not None else ""
+        return labels_of_rows, notes, title, legend, target.xaxis[0].axis_label or ""
+    figure = target.figure
+    [axis] = figure.select_yaxes(row=target.row, col=target.col)
+    labels_of_rows = dict(zip(map(float, axis.tickvals or ()), axis.ticktext or (), strict=True))
+    traces = list(figure.select_traces(row=target.row, col=target.col))
+    texts = [trace for trace in traces if trace.type == "scatter" and trace.mode == "text"]
+    notes = {float(y): text for trace in texts for y, text in zip(trace.y, trace.text, strict=True)}
+    legend = [trace.name for trace in traces if trace.showlegend]
+    suffix = axis.plotly_name.removeprefix("yaxis")
+    titles = [note.text for note in figure.layout.annotations if note.xref == f"x{suffix} domain"]
+    [below] = figure.select_xaxes(row=target.row, col=target.col)
+    return labels_of_rows, notes, (titles or [""])[-1].replace("<br>", "\n"), legend, below.title.text or ""
+
+
+def test_words_are_the_same_in_all_backends(backend: str) -> None:
+    if backend == "matplotlib":
+        pytest.skip("the tests of each picture read them")
+    check = made_up_check()
+    rows, notes, _, legend, below = written(plot_views(check, backend=backend).viz["plot"].item())
+    assert list(rows) == list(notes) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert rows[0.0] == "content-1: single symbols"
+    assert rows[5.0] == "all views together"
+    assert list(notes.values()) == ["p = 0.430", "p = 0.002", "p = 0.080", "p = 1.000", "p = 0.008", "p = 0.004"]
+    assert sorted(legend) == ["level 0.05", "p > 0.05", "p ≤ 0.05 by itself", "smallest possible p = 0.005"]
+    assert below == "p-value (logarithmic)"
+    null = plot_null(check, backend=backend)
+    first, second = (written(null.get_viz("plot", view=name)) for name in VIEWS[:2])
+    assert (first[2], second[2]) == ("content-1\np = 0.430", "content-2\np = 0.002")
+    assert (sorted(first[3]), second[3]) == (["if the model were right", "observed"], [])
+    _, _, title, legend, below = written(plot_ngrams(check, backend=backend).viz["plot"].item())
+    assert title == "content-2, p = 0.002\npairs of neighbors"
+    assert legend == []
+    assert "under the model" in below
+    empty = dict.fromkeys(("title", "x_label", "ticklabels", "notes", "legend"), False)
+    target = plot_ngrams(check, backend=backend, visuals=empty).viz["plot"].item()
+    assert written(target)[1:] == ({}, "", [], "")

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from pictures import GRAY, PURPLE, as_axes, labels
+from scipy.special import stdtr
 from synthetic import made_up_check
 from synthetic_comparison import LONG, THREE, made_up_comparison
 
@@ -69,6 +71,18 @@ def test_an_interval_meets_the_line_if_the_model_may_be_as_good(z: float) -> Non
     _, [(low, _)] = parts(ax, f"difference: {'worse' if worse else 'may be as good'}")
     assert (low > 0) == worse
     assert len(ax.containers) == 2  # nothing in the legend that is not in the picture
+
+
+@pytest.mark.parametrize("z", [2.04, 2.05])
+def test_intervals_are_those_of_the_distribution_that_the_p_values_have(z: float) -> None:
+    comparison = made_up_comparison({"a": 0.5 * z, "b": 0.0})
+    scores = comparison["ksd_compare"]["z"].values
+    comparison["ksd_compare"]["p_value"].values[:] = 2 * stdtr(29, -np.abs(scores))  # of 30 sequences
+    worse = compare_table(comparison).loc["a", "finding"].startswith("worse")
+    assert worse == (z > 2.04523)  # the quantile at 0.975 of a t distribution with 29 degrees of freedom
+    _, [(low, high)] = parts(plot_compare(comparison), f"difference: {'worse' if worse else 'may be as good'}")
+    assert high - low == pytest.approx(2 * 0.5 * 2.04523, rel=1e-5)
+    assert (low > 0) == worse
 
 
 @pytest.mark.parametrize("figsize", [None, (4, 3), (12, 2.5)])
