@@ -279,6 +279,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Arguments]] = {
             ],
             "neighborhood": NEIGHBORHOODS,
             "balancing": [value for value in BALANCINGS if value is not None],
+            "by": [3, "group", ["group"], {}, lambda covariates: None],
             "order": [value for value in [*COUNTS, 40] if value is not None],
             "marginal": MARGINALS,
             "sampler": ["yes", 3, {}, lambda: None, lambda number: DATA, Sequences],

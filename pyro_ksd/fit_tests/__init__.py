@@ -7,6 +7,7 @@ from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.discrepancy_bounds import closeness
 from pyro_ksd.fit_tests.foreign_sequences import foreign_share, tolerance_p_value
 from pyro_ksd.fit_tests.localization import edit_shares, localize, mean_localization
+from pyro_ksd.fit_tests.logged_probabilities import uniform_ranks
 from pyro_ksd.fit_tests.misfit_extent import extent
 from pyro_ksd.fit_tests.null_draws import (
     multinomial,
@@ -44,6 +45,7 @@ __all__ = [
     "tilts",
     "tolerance_p_value",
     "u_statistic",
+    "uniform_ranks",
     "v_statistic",
     "weighted_u_statistics",
     "wild_bootstrap",

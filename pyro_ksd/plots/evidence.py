@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
+_ROOM = 0.1  # of the height, for the word above the dashed line
 _LINE_HEIGHT = 12.0  # points between the names of two lines, in letters of 10 points
 
 
@@ -76,6 +77,8 @@ def plot_evidence(
         axes.axvline(found.attrs["first_clear"], color=GRAY, linestyle=":", linewidth=1)
     axes.set_xlabel("sequences")
     axes.set_ylabel("evidence against the model (log10)")
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(bottom, max(top, needed + _ROOM * (top - bottom)))
     _name_beside(axes, lines, ends)
     return drawn
 

@@ -40,6 +40,7 @@ def test_the_needed_evidence_and_the_time_are_marked(changes: bool, height: floa
     dashed = next(line for line in ax.get_lines() if line.get_linestyle() == "--")
     assert dashed.get_ydata()[0] == pytest.approx(height)
     assert word in {text.get_text() for text in ax.texts}
+    assert ax.get_ylim()[1] > height + 0.08 * np.ptp(ax.get_ylim())  # room for the word
     dotted = next(line for line in ax.get_lines() if line.get_linestyle() == ":")
     assert dotted.get_xdata()[0] == 180
     [quiet] = plot_evidence(made_up_monitor(clear=False, changes=changes))

@@ -9,15 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.chunk_sizes import LOGITS, in_chunks
+from pyro_ksd.common.chunk_sizes import EDITED_SEQUENCES, LOGITS, in_chunks
 from pyro_ksd.common.option_checks import check_function, check_number, found
 from pyro_ksd.common.random_numbers import check_generator
 from pyro_ksd.common.row_groups import distinct_rows
 from pyro_ksd.common.tensor_checks import shown
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood
 from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
+from pyro_ksd.edits.splices import Edits, check_edits
+from pyro_ksd.models.base import check_alphabet_size
 from pyro_ksd.models.chunked_model import ChunkedModel
 from pyro_ksd.models.distributions.sampling import cumulative, pick
+from pyro_ksd.models.networks.cached_prefixes import CausalLM, PrefixNetwork
 from pyro_ksd.models.networks.prompts import Prompts, checked_prompt, has_prompts
 from pyro_ksd.models.networks.sampling_rules import SamplingRule, Scores, TopK, after_rules, checked_rules, rounding
 from pyro_ksd.models.programs.program_errors import is_ours
@@ -126,14 +129,7 @@ class AutoregressiveModel(ChunkedModel):
             )
         check_number("max_new_tokens", max_new_tokens, least=1)
 
-        def network(tokens: Tensor) -> Tensor:
-            # No token attends to a later one, so what fills the short sequences of a batch needs no mask. A mask of
-            # ones says so to models that would take some token for padding.
-            ids = tokens.to(lm.device)
-            logits: Tensor = lm(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False).logits
-            return logits
-
-        return cls(network, prompt=prompt, end=end, max_length=max_new_tokens, rules=rules)
+        return cls(CausalLM(lm), prompt=prompt, end=end, max_length=max_new_tokens, rules=rules)
 
     @property
     def defines_lengths(self) -> bool:
@@ -234,13 +230,93 @@ class AutoregressiveModel(ChunkedModel):
         prompts = self._prompts(sequences)
         for part in in_chunks(rows, self._together(prompts, sequences.width)):
             some, own = sequences[part].narrowed(), prompts.take(part)
-            scores = self._scores(some.tokens[:, :-1], own)
-            # What was drawn must be possible here too, although other batches round the logits in another way.
-            chosen = scores.lenient.gather(2, some.tokens[..., None]).squeeze(2)
-            total = scores.strict.double().logsumexp(-1)
-            self._refuse(~total.isfinite() & some.mask, some.tokens[:, :-1], own)
-            values[part] = (chosen.double() - total).masked_fill(~some.mask, 0.0).sum(1)
+            values[part] = self._log_probs(some, own).sum(1)
         return values
+
+    def _log_probs(self, sequences: Sequences, prompts: Prompts) -> Tensor:
+        """The log-probability of each symbol after those before it, double ``[N, T]``, 0 after the end."""
+        scores = self._scores(sequences.tokens[:, :-1], prompts)
+        return self._chosen(scores, sequences.tokens, sequences.mask, sequences.tokens[:, :-1], prompts)
+
+    def _chosen(self, scores: Scores, symbols: Tensor, mask: Tensor, tokens: Tensor, prompts: Prompts) -> Tensor:
+        """The log-probabilities of symbols, double ``[N, K]``, 0 outside of a mask.
+
+        :param scores: those of the next symbols after the longest ``K`` prefixes.
+        :param symbols: long ``[N, K]``.
+        :param mask: boolean ``[N, K]``.
+        :param tokens: the sequences up to there, for errors, long ``[N, T]``.
+        :param prompts: what stands before them.
+        """
+        # What was drawn must be possible here too, although other batches round the logits in another way.
+        chosen = scores.lenient.gather(2, symbols[..., None]).squeeze(2)
+        total = scores.strict.double().logsumexp(-1)
+        self._refuse(~total.isfinite() & mask, tokens, prompts)
+        return (chosen.double() - total).masked_fill(~mask, 0.0)
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """``log p(y) - log p(x)`` for every edit ``y`` of its owner ``x``, ``[E]``; every ``p(x) > 0``.
+
+        A language model of :meth:`from_causal_lm` evaluates what stands before an edit once, for all edits at this
+        place. Edits near the end of long sequences then take a fraction of the time.
+        """
+        if not isinstance(self._network, PrefixNetwork):
+            return super().log_ratio(sequences, edits)
+        check_alphabet_size(self, sequences)
+        check_edits(edits, sequences)
+        prompts = self._prompts(sequences)
+        before = torch.zeros(len(sequences), sequences.width + 1, dtype=torch.double)
+        for rows in in_chunks(torch.arange(len(sequences)), self._together(prompts, sequences.width)):
+            before[rows, 1:] = self._log_probs(sequences[rows], prompts.take(rows)).cumsum(1)
+        values = torch.full((len(edits),), -torch.inf, dtype=torch.double)
+        for index in in_chunks(torch.arange(len(edits)), EDITED_SEQUENCES):
+            chosen = edits.select(index)
+            edited = chosen.apply(sequences)
+            possible = (self.has_ended(edited) & (edited.lengths <= self._max_length)).nonzero().squeeze(1)
+            if len(possible):
+                start = torch.cat([block.start for block in chosen.blocks])[possible]
+                owner = chosen.owner[possible]
+                after = self._after_prefixes(edited[possible], prompts.take(owner), start)
+                values[index[possible]] = before[owner, start] + after
+        return values - before[edits.owner, -1]
+
+    @property
+    def has_quick_ratios(self) -> bool:
+        return False  # a network is asked about every edit
+
+    def _after_prefixes(self, sequences: Sequences, prompts: Prompts, start: Tensor) -> Tensor:
+        """The log-probability of the symbols from some place on, given those before, double ``[E]``.
+
+        :param start: long ``[E]``, the places.
+        """
+        whole = prompts.followed_by(sequences.tokens)
+        kinds = torch.cat([prompts.lengths[:, None], sequences.lengths[:, None], start[:, None], whole], 1)
+        first, inverse = distinct_rows(kinds)
+        known = prompts.lengths + start - 1  # all codes before but the last one, which predicts the first symbol
+        values = torch.empty(len(first), dtype=torch.double)
+        for size in known[first].unique().tolist():
+            same = (known[first] == size).nonzero().squeeze(1)
+            for part in in_chunks(same, self._together(prompts, sequences.width)):
+                rows = first[part]
+                values[part] = self._after_prefix(sequences[rows], prompts.take(rows), start[rows], size).sum(1)
+        return values[inverse]
+
+    def _after_prefix(self, sequences: Sequences, prompts: Prompts, start: Tensor, size: int) -> Tensor:
+        """The log-probabilities of the symbols from some place on, ``[E, K]``, after ``size`` codes and one more."""
+        count = int((sequences.lengths - start).max())
+        codes = prompts.followed_by(sequences.tokens)[:, : size + count]
+        prefix, which = distinct_rows(codes[:, :size])
+        network = self._network
+        assert isinstance(network, PrefixNetwork)
+        if size:
+            logits = self._called(codes, lambda: network.after(codes[prefix, :size], which, codes[:, size:]))
+        else:
+            logits = self._called(codes, lambda: network(codes))
+        places = start[:, None] + torch.arange(count)
+        mask = places < sequences.lengths[:, None]
+        symbols = sequences.tokens.gather(1, places.clamp(max=sequences.width - 1))
+        last = (size + torch.arange(count)).expand(len(codes), -1)
+        scores = after_rules(self._rules, logits.cpu(), codes, last)
+        return self._chosen(scores, symbols, mask, sequences.tokens[:, :-1], prompts)
 
     def _propose(self, prompts: Prompts, generator: torch.Generator | None) -> Sequences:
         """A sequence after each prompt that ends, or is cut off at ``max_length``."""
@@ -272,14 +348,14 @@ class AutoregressiveModel(ChunkedModel):
     def _scores(self, tokens: Tensor, prompts: Prompts) -> Scores:
         """The scores after each prefix of the sequences ``[N, T]``, also the empty one: ``[N, T + 1, S]``."""
         codes = prompts.followed_by(tokens)
-        logits = prompts.behind(self._called(codes).cpu())
+        logits = prompts.behind(self._called(codes, lambda: self._network(codes)).cpu())
         return after_rules(self._rules, logits, codes, prompts.last_places(tokens.shape[1] + 1))
 
-    def _called(self, codes: Tensor) -> Any:
-        """What the network makes of codes ``[N, L]``."""
+    def _called(self, codes: Tensor, call: Callable[[], Any]) -> Any:
+        """What a call of the network for codes ``[N, L]`` returns."""
         try:
             with isolated():
-                return repeatable(lambda: self._network(codes), "network")
+                return repeatable(call, "network")
         except Exception as error:
             if is_ours(error):
                 raise
@@ -315,7 +391,7 @@ class AutoregressiveModel(ChunkedModel):
     def _checked_network(self) -> int:
         """The number of symbols that the network knows, after a look at what it makes of the prompt."""
         prompt = torch.zeros(1, 1, dtype=torch.long) if self._prompt is None else self._prompt[None]
-        logits = self._called(prompt)
+        logits = self._called(prompt, lambda: self._network(prompt))
         shape = list(logits.shape) if isinstance(logits, Tensor) else None
         if shape is None or len(shape) != 3 or shape[:2] != [1, prompt.shape[1]] or not logits.is_floating_point():
             raise ValueError(
@@ -325,7 +401,7 @@ class AutoregressiveModel(ChunkedModel):
         self._refuse(logits[:, -1:].isnan().any(-1).cpu(), prompt[:, :0], Prompts.same(prompt[0], 1))
         size = int(shape[2])
         followed = torch.cat([prompt.expand(2, -1), torch.tensor([[0], [size - 1]])], 1)
-        again = self._called(followed)[:, :-1]
+        again = self._called(followed, lambda: self._network(followed))[:, :-1]
         if not torch.allclose(again, logits.expand_as(again), rtol=0, atol=float(rounding(logits))):
             raise ValueError(
                 "network: expected logits that depend on nothing but the codes up to their own, found that those of "

@@ -99,7 +99,7 @@ def report_text(result: Any, title: str | None) -> str:
     if has_group(result, "ksd_compare", "result"):
         return _comparison_report(result, title or result.attrs.get("title", "Which model fits best?"))
     if has_group(result, "ksd_monitor", "result"):
-        return _monitor_report(result, title or "Does the model still fit?")
+        return _monitor_report(result, title or result.attrs.get("title", "Does the model still fit?"))
     raise ValueError(
         "result: expected what ksd_check, ksd_compare or Monitor.result gave, with a group 'ksd', 'ksd_compare' or "
         "'ksd_monitor', found none of these; pass the result of a check"
@@ -149,6 +149,7 @@ def _monitor_report(result: Any, title: str) -> str:
         "monitor.html.jinja",
         title=title,
         page=page_of_monitor(result),
+        model=str(result.attrs.get("model", "")),
         date=str(found.attrs.get("created_at", ""))[:10],
         call=f"pyro_ksd.ksd_monitor({', '.join(['model', 'alphabet', *(f'{k}={v}' for k, v in options.items())])})",
         settings=[(words, str(found.attrs[name])) for name, words in _SETTINGS.items() if name in found.attrs],
