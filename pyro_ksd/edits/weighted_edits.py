@@ -66,7 +66,8 @@ class WeightedEdits:
     @computed_once
     def has_weight(self) -> list[bool]:
         """Whether each block has weight."""
-        return [bool(weights.any()) for weights in self.edits.split(self.weights)]
+        parts = self.edits.split(self.weights)
+        return [bool(weights[..., :1].any()) or bool(weights.any()) for weights in parts]  # mostly the first tells
 
     @computed_once
     def remembered(self) -> dict[Any, Any]:
