@@ -134,15 +134,15 @@ class LargestShares:
     def add(self, edits: WeightedEdits, shares: Tensor, contribution: Tensor) -> None:
         """Adds the edits of a chunk, with their shares ``[E]`` and the sums of these for each sequence, ``[N]``."""
         most = self._most_shown
-        shown = TopSequences.of(edits, shares, contribution, self._width, most, self._least_sequence)
-        if len(shown.share):
-            self._sequences.append(shown)
+        if _exceeds(contribution, self._least_sequence):
+            self._sequences.append(
+                TopSequences.of(edits, shares, contribution, self._width, most, self._least_sequence)
+            )
             if sum(len(part.share) for part in self._sequences) >= 2 * most:
                 self._sequences = [TopSequences.cat(self._sequences, most)]
                 self._least_sequence = float(self._sequences[0].share[-1])
-        found = TopEdits.of(edits, shares, self._least_edit)
-        if len(found.share):
-            self._edits.append(found)
+        if _exceeds(shares, self._least_edit):
+            self._edits.append(TopEdits.of(edits, shares, self._least_edit))
             if sum(len(part.share) for part in self._edits) >= 2 * MOST_EDITS:
                 self._edits = [TopEdits.cat(self._edits)]
                 self._least_edit = float(self._edits[0].share[-1])
@@ -157,6 +157,11 @@ class LargestShares:
         """The edits with the largest shares."""
         none = torch.zeros(0, dtype=torch.long)
         return TopEdits.cat([TopEdits(none, none, none.view(0, 0), none.view(0, 0), none.double()), *self._edits])
+
+
+def _exceeds(values: Tensor, least: float) -> bool:
+    """Whether one of the values is above a number, which in most chunks of large data none is."""
+    return bool((values.numpy() > least).any())
 
 
 def _above(values: Tensor, least: float) -> Tensor:

@@ -71,16 +71,16 @@ class Pushes:
         most = max(_LEAST_COLUMNS, _MOST_PARTS // max(1, len(sums)))
         columns = z.argsort(descending=True, stable=True)[:most]
         columns = columns[z[columns] > least].sort().values
-        nothing = total.new_zeros(len(columns), _CLASSES)
+        shape = (len(columns), _CLASSES)
         return Pushes(
             count=0,
             codes=columns if sums.codes is None else sums.codes[columns],
             total=total[columns],
             spread=spread[columns],
             reach=sums.squares[columns].sqrt(),
-            number=nothing,
-            sum=nothing,
-            largest=nothing,
+            number=total.new_zeros(shape),
+            sum=total.new_zeros(shape),
+            largest=total.new_zeros(shape),
         )
 
     def __add__(self, other: Pushes) -> Pushes:
@@ -94,17 +94,14 @@ class Pushes:
         )
 
     def plus(self, features: FeatureMatrix) -> Pushes:
-        """With the sequences that have these features."""
+        """With the sequences that have these features; takes over the tables of this one, which is of no use then."""
         column, value = self._pushing(features)
         strength = (self.reach[column] / value).log2_().mul_(_STEPS).long().clamp_(0, _CLASSES - 1)
         place = column * _CLASSES + strength
-        return replace(
-            self,
-            count=self.count + len(features),
-            number=self.number.view(-1).index_add(0, place, torch.ones_like(value)).view_as(self.number),
-            sum=self.sum.view(-1).index_add(0, place, value).view_as(self.sum),
-            largest=self.largest.view(-1).scatter_reduce(0, place, value, "amax").view_as(self.largest),
-        )
+        self.number.view(-1).index_add_(0, place, torch.ones_like(value))
+        self.sum.view(-1).index_add_(0, place, value)
+        self.largest.view(-1).scatter_reduce_(0, place, value, "amax")
+        return replace(self, count=self.count + len(features))
 
     def _pushing(self, features: FeatureMatrix) -> tuple[Tensor, Tensor]:
         """The columns, long ``[M]``, and the strengths, ``[M]``, of all pushes in the direction of the total."""
