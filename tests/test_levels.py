@@ -125,6 +125,18 @@ def test_results_are_kept_and_repeat_themselves(tmp_path: Path) -> None:
     assert len(saved.read_text().splitlines()) == 3  # other settings are other results
 
 
+def test_some_of_the_views_are_measured(tmp_path: Path) -> None:
+    saved = tmp_path / "levels.jsonl"
+    alone = Settings(runs=3, draws=19, views=("length",))
+    for turn in range(2):  # the second time from the file
+        [found] = measure_all(alone, ["MRF, hard end at 5"], (20,), both_views, workers=1, saved=saved)
+        assert list(found.rates.rejected) == ["length", WHOLE]
+        assert len(saved.read_text().splitlines()) == 1, turn
+    assert "--views length`." in page([found], alone)
+    [both] = measure_all(Settings(runs=3, draws=19), ["MRF, hard end at 5"], (20,), both_views, workers=1, saved=saved)
+    assert list(both.rates.rejected) == ["first", "length", WHOLE]
+
+
 def test_jobs_have_random_numbers_of_their_own() -> None:
     keys = [(0, "a", 30), (0, "a", 100), (0, "b", 30), (1, "a", 30)]
     drawn = [float(torch.rand((), generator=seeded(*key))) for key in keys]
