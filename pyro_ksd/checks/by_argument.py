@@ -58,6 +58,8 @@ def with_conditional_views(
 
 def _features(by: object, sequences: Sequences) -> CovariateFeatures:
     """The function of the covariates."""
+    if callable(by) and sequences.covariates is None:
+        raise ValueError("by: expected sequences with covariates, found none; pass data.with_covariates(...)")
     if isinstance(by, CovariateFeatures):
         return by
     if callable(by):

@@ -380,7 +380,7 @@ def window_steps(
     for row in range(first, last):
         begin = coefficients.begin[row]
         end = coefficients.begin[row + 1]
-        if is_direct and len(codes) == len(values) and len(columns) == 0:  # all in their slots
+        if is_direct and len(columns) == 0 and end - begin == len(values):  # all in their slots
             here = own[begin:end]
             for code in range(len(values)):
                 values[code] = total[code] - here[code]

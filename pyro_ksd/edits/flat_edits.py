@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyro_ksd.common.compilation import compiled
-
 
 class FlatEdits(NamedTuple):
     """``E`` edits around ``N`` sequences in ``B`` blocks of one shape each; in a block, those of one row are together.
@@ -82,6 +80,8 @@ class FlatEdits(NamedTuple):
         >>> FlatEdits.of([owner[::-1]], [start], [1], [symbols], 3) is None
         True
         """
+        from pyro_ksd.edits.compiled_places import find_places
+
         sizes = [len(owner) for owner in owners]
         arrived = [symbols.shape[1] for symbols in inserted]
         start = np.empty(sum(sizes), dtype=np.int64)
@@ -90,7 +90,7 @@ class FlatEdits(NamedTuple):
         count = 0
         edit = 0
         for owner, own, bounds in zip(owners, starts, places, strict=True):
-            count = _find_places(
+            count = find_places(
                 np.ascontiguousarray(owner), np.ascontiguousarray(own), edit, count, start, first, bounds
             )
             if count < 0:
@@ -108,36 +108,3 @@ class FlatEdits(NamedTuple):
             symbols=symbols_before - edits_before * np.array(arrived, dtype=np.int64),
             shapes=np.array([removed, arrived], dtype=np.int64).T.reshape(-1, 2).copy(),
         )
-
-
-@compiled
-def _find_places(
-    owner: np.ndarray,
-    starts: np.ndarray,
-    begin: int,
-    count: int,
-    start: np.ndarray,
-    first: np.ndarray,
-    bounds: np.ndarray,
-) -> int:
-    """The places of a block of edits, the first of which has the number ``begin``, after ``count`` other places.
-
-    :param bounds: long ``[N + 1]``, gets the first place of each row, and the end of the last.
-    :returns: how many places there are then; -1 if the rows are not in order.
-    """
-    row = 0
-    bounds[0] = count
-    for edit in range(len(owner)):
-        if edit == 0 or owner[edit] != owner[edit - 1] or starts[edit] != starts[edit - 1]:
-            if owner[edit] < row:
-                return -1
-            while row < owner[edit]:
-                row += 1
-                bounds[row] = count
-            start[count] = starts[edit]
-            first[count] = begin + edit
-            count += 1
-    while row < len(bounds) - 1:
-        row += 1
-        bounds[row] = count
-    return count

@@ -108,6 +108,24 @@ def test_features_and_steps_are_those_of_torch(
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("codes", [range(9), range(2, 7)], ids=["all", "some"])
+def test_a_witness_may_be_the_same_for_all_sequences(codes: range, form: str) -> None:
+    """It has coefficients, but no entries of single sequences, neither dense nor sparse ones."""
+    kernel = ContiguousKernel(2)
+    chunk = chunk_of([[0, 1, 2, 1], [2, 2], [1]], 3, zs())
+    total = torch.rand(len(codes), dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    own = torch.sparse_coo_tensor(
+        torch.zeros(2, 0, dtype=torch.long), total[:0], (3, len(codes)), is_coalesced=True, check_invariants=False
+    )
+    witness = Witness(total, FeatureMatrix(own, torch.tensor(codes)))
+    with patched(form, compiled=False):
+        expected = kernel.steps_along(chunk, witness)
+    assert expected.any()
+    with patched(form):
+        assert_same(kernel.steps_along(chunk, witness), expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_witness_need_not_know_the_features_of_the_edits(form: str) -> None:
     kernel = ContiguousKernel(2)
     known = chunk_of([[0, 1, 2, 3], [3, 3]], 40, zs(symbols=1, insertable=[0]))
