@@ -7,7 +7,8 @@ log-probabilities of the sampled sequences alone, no ratio of an edit is known, 
 because the distribution of these log-probabilities under the model is unknown.
 
 With the alternatives, each step has a known distribution: that of the rank of the sampled token. Its randomized
-probability integral transform is exactly uniform if tokens were sampled as the log says (:func:`uniform_ranks`).
+probability integral transform is exactly uniform if tokens were sampled as the log says
+(:func:`~pyro_ksd.fit_tests.uniform_ranks`).
 """
 
 from __future__ import annotations
