@@ -1,4 +1,4 @@
-# make demo        checks a built-in example: table on the terminal, picture and netCDF file in demo/
+# make demo        checks a built-in example: table on the terminal; picture, report and netCDF file in demo/
 # make test        every check: lint, types, tests and doctests; results under ArviZ 1.x as well, and what depends on
 #                  other packages most with their lowest versions; the site, quickly
 # make test-lowest what depends on other packages most, with the lowest versions that pyproject.toml declares, without numba

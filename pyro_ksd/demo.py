@@ -17,6 +17,7 @@ from pyro_ksd.checks.model_check import ksd_check
 from pyro_ksd.examples import random_walk
 from pyro_ksd.plots import plot_check
 from pyro_ksd.results.check_table import summary
+from pyro_ksd.results.pages.report_file import report
 from pyro_ksd.results.result_tree import ResultTree
 from pyro_ksd.sequences.container import Sequences
 
@@ -33,7 +34,7 @@ def demo_check() -> ResultTree:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m pyro_ksd.demo", description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("demo"), help="the folder for the picture and the file")
+    parser.add_argument("--output", type=Path, default=Path("demo"), help="the folder for the picture, the report and the file")
     folder = parser.parse_args().output
     matplotlib.use("agg")
     check = demo_check()
@@ -41,7 +42,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     plot_check(check)[0].figure.savefig(folder / "check.png", dpi=120)
     check.to_netcdf(folder / "check.nc")
-    print(f"Picture: {folder / 'check.png'}   Results: {folder / 'check.nc'}")
+    report(check, folder / "report.html")
+    print(f"Picture: {folder / 'check.png'}   Report: {folder / 'report.html'}   Results: {folder / 'check.nc'}")
 
 
 if __name__ == "__main__":
