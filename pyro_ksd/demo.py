@@ -34,7 +34,7 @@ def demo_check() -> ResultTree:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m pyro_ksd.demo", description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("demo"), help="the folder for the picture, the report and the file")
+    parser.add_argument("--output", type=Path, default=Path("demo"), help="the folder for what it writes")
     folder = parser.parse_args().output
     matplotlib.use("agg")
     check = demo_check()
