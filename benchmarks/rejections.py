@@ -26,6 +26,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from pyro_ksd.checks.check_setup import model_and_views
+from pyro_ksd.checks.views_argument import views_beside_draws
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.combination import harmonic_p
@@ -46,11 +47,16 @@ MakeViews = Callable[[SequenceModel, Sequences], Sequence[View]]
 """Makes the views of a check from the model and the data."""
 
 
-def default_check(model: SequenceModel, data: Sequences) -> Sequence[View]:
-    """The views that ``ksd_check`` takes for a model and data, without its warnings."""
+def default_check(model: SequenceModel, data: Sequences, balancing: str | None = None) -> Sequence[View]:
+    """The views that ``ksd_check`` takes for a model and data, without its warnings.
+
+    For the wild bootstrap, models that can be sampled must tell the distribution of the length, or be
+    :class:`WithoutSampler`.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return model_and_views(model, data, None, None, None).views
+        setup = model_and_views(model, data, None, None, balancing)
+    return views_beside_draws(setup.views, None, setup.drawn)
 
 
 @dataclass(frozen=True, eq=False)

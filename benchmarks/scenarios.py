@@ -23,16 +23,15 @@ from benchmarks.rejections import (
     NUM_BOOTSTRAP,
     band,
     data_set_statistics,
+    default_check,
     rejection_rates,
     seeded,
     table,
     weights_of,
 )
 from benchmarks.scenario_models import Scenario, redrawn, scenarios
-from pyro_ksd.edits import zs
 from pyro_ksd.models import SequenceModel
-from pyro_ksd.stein import as_balancing, length_kernel
-from pyro_ksd.stein.views import View, default_views
+from pyro_ksd.stein.views import View
 
 _PUBLISHED = Path(__file__).with_name("scenarios_published.json")
 _PAGE = Path(__file__).parents[1] / "docs" / "scenarios.md"
@@ -83,9 +82,8 @@ def measure_redrawn(redraw: int, index: int, settings: Settings) -> Rates:
 
 
 def _rates(scenario: Scenario, settings: Settings, generator: torch.Generator) -> Rates:
-    drawn = scenario.model.draw(1000, torch.Generator().manual_seed(0))
-    length = length_kernel(scenario.model, drawn, zs(locations=1), as_balancing(settings.balancing))
-    views = default_views(balancing=settings.balancing, length=length)
+    data = scenario.model.draw(scenario.num_sequences, torch.Generator().manual_seed(0))
+    views = default_check(scenario.model, data, settings.balancing)
     pool = statistics(scenario, scenario.model, views, settings.pool, generator)
     wrong = statistics(scenario, scenario.data_model, views, settings.runs, generator)
     right = statistics(scenario, scenario.model, views, settings.runs, generator)

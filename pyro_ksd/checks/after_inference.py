@@ -71,7 +71,7 @@ def posterior_check(
     order: int | Literal["auto"] | None = "auto" if request.verifies_tables else model.order
     options = _options(model, ends) | {"order": order}
     draws = PosteriorModels(model.model, sequences, draws_of(posterior), num_draws=request.num_bootstrap, **options)
-    prepared = prepared_check(draws[0], sequences, ends, request)
+    prepared = prepared_check(draws[0], sequences, ends, request, several=True)
     with one_bar(show=request.progress):
         found = posterior_predictive(
             draws,
@@ -94,7 +94,7 @@ def split_check(
     """The split predictive check of data that the posterior has not seen; parameters as for :func:`posterior_check`."""
     num_draws = draws_in_all(request.num_bootstrap)
     draws = PosteriorModels(model.model, sequences, draws_of(posterior), num_draws=num_draws, **_options(model, ends))
-    prepared = prepared_check(draws[0], sequences, ends, request)
+    prepared = prepared_check(draws[0], sequences, ends, request, several=True)
     started = perf_counter()
     found = check_put_aside(
         draws,
@@ -130,7 +130,7 @@ def divided_check(
         checkpoint=request.checkpoint,
         seed=request.seed,
     )
-    prepared = prepared_check(posteriors[0][0], sequences, ends, request)
+    prepared = prepared_check(posteriors[0][0], sequences, ends, request, several=True)
     started = perf_counter()
     found = posteriors.check(prepared.possible_rows, prepared.setup.views, progress=request.progress)
     return _held_out_datatree(found, prepared, started)

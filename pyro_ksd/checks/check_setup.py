@@ -58,6 +58,7 @@ def set_up_check(
     *,
     by: By | None = None,
     draws: bool,
+    several: bool = False,
 ) -> CheckSetup:
     """The views for a model and data, and the model as they look at it.
 
@@ -66,6 +67,7 @@ def set_up_check(
         :func:`~pyro_ksd.checks.end_argument.chosen_ends`; the model knows them.
     :param views: these and the following as for :func:`~pyro_ksd.ksd_check`.
     :param draws: whether to draw from the model, if it can be sampled.
+    :param several: whether the views are for other models, too, such as those of posterior draws.
     :raises ValueError: if the data do not suit the model, or the views do not.
     """
     model.check_data(sequences)
@@ -82,7 +84,15 @@ def set_up_check(
     possible = sequences[impossible.others]
     drawn = _drawn(model, possible) if draws else None
     chosen = chosen_views(
-        views, neighborhood, balancing, [inner], sequences, given_lengths=given_lengths, possible=possible, drawn=drawn
+        views,
+        neighborhood,
+        balancing,
+        [inner],
+        sequences,
+        given_lengths=given_lengths,
+        possible=possible,
+        drawn=drawn,
+        lengths=None if several else inner.length_distribution(),
     )
     chosen = with_conditional_views(chosen, by, possible, are_default=views is None)
     if given_lengths:

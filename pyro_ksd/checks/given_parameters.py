@@ -13,9 +13,14 @@ from pyro_ksd.checks.check_request import CheckRequest
 from pyro_ksd.checks.model_argument import ModelArgument
 from pyro_ksd.checks.preparation import PreparedCheck, prepared_check, tables_used
 from pyro_ksd.checks.replication import replicated_data
-from pyro_ksd.checks.views_argument import is_read_off_data, keep_lengths, warn_of_constant_features
+from pyro_ksd.checks.views_argument import (
+    is_read_off_data,
+    keep_lengths,
+    views_beside_draws,
+    warn_of_constant_features,
+)
 from pyro_ksd.common.progress import one_bar
-from pyro_ksd.fit_tests.absolute import Bootstrap, GoodnessOfFit, goodness_of_fit
+from pyro_ksd.fit_tests.absolute import Bootstrap, GoodnessOfFit, bootstrap_kind, goodness_of_fit
 from pyro_ksd.fit_tests.localization import localize
 from pyro_ksd.fit_tests.misfit_extent import extent
 from pyro_ksd.models.base import SequenceModel
@@ -46,14 +51,20 @@ def parameter_check(
     ready = model.for_data(sequences, ends) if fit is None else fit(sequences)
     prepared = prepared_check(ready, sequences, ends, request)
     settings = prepared.settings
+    setup = prepared.setup
+    bootstrap = _bootstrap(prepared, request.bootstrap, refitted=refit is not None)
+    views = setup.views
+    kind = bootstrap_kind(setup.model, prepared.possible, views, bootstrap, refitted=refit is not None)
+    if kind == "parametric":
+        views = views_beside_draws(views, request.views, setup.drawn)
     with one_bar(show=request.progress):
         result = goodness_of_fit(
-            prepared.setup.model,
+            setup.model,
             prepared.possible,
-            prepared.setup.views,
-            bootstrap=_bootstrap(prepared, request.bootstrap, refitted=refit is not None),
+            views,
+            bootstrap=bootstrap,
             refit=fit,
-            log_joint=prepared.setup.impossible.log_joint[prepared.setup.impossible.others],
+            log_joint=setup.impossible.log_joint[setup.impossible.others],
             num_bootstrap=request.num_bootstrap,
             verified_tables=request.verifies_tables,
             checkpoint=request.checkpoint,

@@ -23,13 +23,13 @@ from torch.distributions import Distribution
 
 from pyro_ksd.checks.check_setup import model_and_views
 from pyro_ksd.checks.fit_options import check_options
-from pyro_ksd.checks.views_argument import is_read_off_data
+from pyro_ksd.checks.views_argument import is_read_off_data, views_beside_draws
 from pyro_ksd.common.option_checks import check_function, check_number, found
 from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.random_numbers import Seed, drawn_seed, seeded_generator
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
-from pyro_ksd.fit_tests.absolute import Bootstrap, GoodnessOfFit, goodness_of_fit
+from pyro_ksd.fit_tests.absolute import Bootstrap, GoodnessOfFit, bootstrap_kind, goodness_of_fit
 from pyro_ksd.fit_tests.combination import harmonic_p
 from pyro_ksd.fit_tests.null_draws import parametric_bootstrap
 from pyro_ksd.models.base import SequenceModel
@@ -128,7 +128,8 @@ def power(
             _warn_of_few_draws(num_bootstrap, [view.weight for view in setup.views], level)
         meaning |= {view.name: view.kernel.meaning for view in setup.views}
         asked: Bootstrap = "wild" if bootstrap == "auto" and is_read_off_data(first) else bootstrap
-        checks = _Checks(setup.model, setup.views, asked, num_bootstrap, level, generator, progress)
+        beside_draws = views_beside_draws(setup.views, views, setup.drawn)
+        checks = _Checks(setup.model, setup.views, beside_draws, asked, num_bootstrap, level, generator, progress)
         counts: Counter[str] = Counter()
         for run in progress_bar(range(runs), desc=f"checks of {size:,}", unit="check", show=progress):
             counts.update(checks.seeing(first if run == 0 else source(size, generator)))
@@ -155,10 +156,14 @@ def _warn_of_few_draws(num_bootstrap: int, weights: Sequence[float], level: floa
 
 @dataclass(frozen=True, eq=False)
 class _Checks:
-    """The checks of data sets of about one size, which share their null draws."""
+    """The checks of data sets of about one size, which share their null draws.
+
+    :param beside_draws: the views where these come from the model.
+    """
 
     model: SequenceModel
     views: Sequence[View]
+    beside_draws: Sequence[View]
     bootstrap: Bootstrap
     num_bootstrap: int
     level: float
@@ -185,34 +190,35 @@ class _Checks:
     def _p_values(self, data: Sequences) -> dict[str, float]:
         size = len(data)
         if size not in self.kinds:
-            self.kinds[size] = self._fit(data, 1).kind
+            self.kinds[size] = bootstrap_kind(self.model, data, self.views, self.bootstrap)
         if self.kinds[size] == "wild":
-            result = self._fit(data, self.num_bootstrap)
+            result = self._fit(data, self.views, "wild", self.num_bootstrap)
             each, overall = result.p_value, result.p_value_overall
         else:
-            result = self._fit(data, 1)
+            result = self._fit(data, self.beside_draws, "parametric", 1)
             weights = torch.tensor([view.weight for view in result.views], dtype=torch.double)
             each, together = harmonic_p(result.statistic, self._null(size, result.views), weights)
             overall = float(together)
         names = [view.name for view in result.views]
         return dict(zip([*names, _OVERALL], [*each.tolist(), overall], strict=True))
 
-    def _fit(self, data: Sequences, num_bootstrap: int) -> GoodnessOfFit:
+    def _fit(self, data: Sequences, views: Sequence[View], kind: Bootstrap, num_bootstrap: int) -> GoodnessOfFit:
         with warnings.catch_warnings():
             # One check would say so once; what its views miss shows in the table.
             warnings.filterwarnings("ignore", "the model hardly ever allows", UserWarning)
             seed = drawn_seed(self.generator)
-            options: dict[str, Any] = {"bootstrap": self.bootstrap, "num_bootstrap": num_bootstrap, "seed": seed}
-            return goodness_of_fit(self.model, data, self.views, **options)
+            options: dict[str, Any] = {"bootstrap": kind, "num_bootstrap": num_bootstrap, "seed": seed}
+            return goodness_of_fit(self.model, data, views, **options)
 
-    def _null(self, size: int, views: Sequence[View]) -> Tensor:
-        """Null draws of one check, out of the pool for data sets of its size; ``[B, V]``."""
+    def _null(self, size: int, seen_by: Sequence[View]) -> Tensor:
+        """Null draws of one check by some views, out of the pool for data sets of its size; ``[B, V]``."""
         if size not in self.pools:
             count = _POOL * self.num_bootstrap
-            null = parametric_bootstrap(self.model, size, self.views, count, self.generator, progress=self.progress)
+            views = self.beside_draws
+            null = parametric_bootstrap(self.model, size, views, count, self.generator, progress=self.progress)
             self.pools[size] = null.statistic
         rows = torch.randperm(len(self.pools[size]), generator=self.generator)[: self.num_bootstrap]
-        return self.pools[size][rows][:, [self.views.index(view) for view in views]]
+        return self.pools[size][rows][:, [self.beside_draws.index(view) for view in seen_by]]
 
 
 def _sizes(n: Any) -> list[int]:

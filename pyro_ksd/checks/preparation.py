@@ -44,15 +44,24 @@ class PreparedCheck:
 
 
 def prepared_check(
-    model: SequenceModel, sequences: Sequences, ends: Sequence[int], request: CheckRequest
+    model: SequenceModel, sequences: Sequences, ends: Sequence[int], request: CheckRequest, *, several: bool = False
 ) -> PreparedCheck:
     """Sets a check up and puts impossible sequences aside, with a warning.
 
     :param ends: the codes of the symbols with one of which every sequence ends.
+    :param several: whether other models are checked, too, such as those of further posterior draws.
     :raises ValueError: if fewer than two sequences are possible under the model.
     """
     setup = set_up_check(
-        model, sequences, ends, request.views, request.neighborhood, request.balancing, by=request.by, draws=True
+        model,
+        sequences,
+        ends,
+        request.views,
+        request.neighborhood,
+        request.balancing,
+        by=request.by,
+        draws=True,
+        several=several,
     )
     impossible = setup.impossible
     sites: dict[int, str] = {}

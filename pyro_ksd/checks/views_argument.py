@@ -20,6 +20,7 @@ from pyro_ksd.kernels.base import Kernel
 from pyro_ksd.kernels.contiguous import ContiguousKernel
 from pyro_ksd.kernels.embedding import EmbeddingKernel
 from pyro_ksd.kernels.end import EndKernel
+from pyro_ksd.kernels.length import LengthDistribution
 from pyro_ksd.kernels.position import PositionKernel
 from pyro_ksd.kernels.repeats import RepeatsKernel
 from pyro_ksd.kernels.skip import SkipKernel
@@ -29,7 +30,7 @@ from pyro_ksd.models.wrappers.ended import ENDED_EDITS
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.vector_symbols import VectorAlphabet
 from pyro_ksd.stein.balancing import Balancing, as_balancing
-from pyro_ksd.stein.length_features import length_kernel
+from pyro_ksd.stein.length_view import known_length_view, length_view, with_estimated_lengths
 from pyro_ksd.stein.views import View, channel_views, default_views, further_views
 
 _RECURRING = 0.2  # the share of runs of symbols that must occur in several sequences
@@ -45,6 +46,7 @@ def chosen_views(
     given_lengths: str = "",
     possible: Sequences | None = None,
     drawn: Sequences | None = None,
+    lengths: LengthDistribution | None = None,
 ) -> list[View]:
     """The views to look at; of the default ones, those that names ask for, which then all count the same.
 
@@ -54,6 +56,7 @@ def chosen_views(
         give probabilities to lengths.
     :param possible: the data that the model allows; all of them if left out.
     :param drawn: draws from the model, from which its length distribution is estimated; the possible data if left out.
+    :param lengths: the distribution of the length under the only model, if it is known.
     """
     if neighborhood is not None:
         check_neighborhood("neighborhood", neighborhood)
@@ -84,7 +87,10 @@ def chosen_views(
     if len(models) == 1 and can_change and _asks_for(views, "length"):
         known = sequences if possible is None else possible
         typical = known if drawn is None else drawn
-        length = length_kernel(models[0], typical, around.tail, rates, drawn=drawn is not None)
+        if lengths is not None:
+            length = known_length_view(lengths, around.tail, rates)
+        if length is None:
+            length = length_view(models[0], typical, around.tail, rates, drawn=drawn is not None)
     default = {view.name: view for view in default_views(around, rates, length)}
     if given_lengths or keeps_lengths:
         del default["length"]
@@ -106,6 +112,22 @@ def chosen_views(
     if views is None:
         return [default[name] for name in asked if isinstance(name, str)]
     return [view if isinstance(view, View) else replace(default[view], weight=1.0) for view in asked]
+
+
+def views_beside_draws(
+    views: Sequence[View], asked: str | View | Sequence[str | View] | None, drawn: Sequences | None
+) -> list[View]:
+    """The views where null draws come from the model, so that estimates from draws are as good as exact values.
+
+    :param views: those of :func:`chosen_views`.
+    :param asked: what the user passed; views of the user's own stay as they are.
+    :param drawn: the draws from which the lengths were estimated. With covariates, the lengths of all of them together
+        would not show that those of one covariate are wrong, so the views stay as they are.
+    """
+    if drawn is None or drawn.covariates is not None:
+        return list(views)
+    own = [asked] if isinstance(asked, str | View) else asked or []
+    return [view if view in own else with_estimated_lengths(view) for view in views]
 
 
 def _check_kernel(view: View, sequences: Sequences) -> None:

@@ -64,6 +64,12 @@ class Neighborhood(ABC):
         return False
 
     @property
+    def changes_every_length(self) -> bool:
+        """Whether a symbol may be inserted into every sequence, and one of every sequence deleted that has any symbols,
+        not counting a symbol at the end that stays."""
+        return False
+
+    @property
     def tail(self) -> Neighborhood:
         """What replaces, appends and removes the last symbol of such sequences, in three blocks of that order.
 
@@ -149,6 +155,10 @@ class InsertionsDeletions(Neighborhood):
     @property
     def kinds(self) -> frozenset[str]:
         return frozenset({"insertion", "deletion"})
+
+    @property
+    def changes_every_length(self) -> bool:
+        return self.insertable is None
 
     def edits(self, sequences: Sequences) -> Edits:
         check_sequences("sequences", sequences)
@@ -331,6 +341,10 @@ class Union(_Combination):
         replacing = [part for part in self.parts if "substitution" in part.kinds]
         return len(replacing) == 1 and replacing[0].replaces_freely
 
+    @property
+    def changes_every_length(self) -> bool:
+        return any(part.changes_every_length for part in self.parts)
+
     def edits(self, sequences: Sequences) -> Edits:
         edits = Edits.cat([part.edits(sequences) for part in self.parts])
         if any(a.kinds & b.kinds for a, b in combinations(self.parts, 2)):
@@ -415,6 +429,10 @@ class BeforeEnd(Neighborhood):
     @property
     def replaces_freely(self) -> bool:
         return self.neighborhood.replaces_freely
+
+    @property
+    def changes_every_length(self) -> bool:
+        return self.neighborhood.changes_every_length
 
     @property
     def tail(self) -> Neighborhood:

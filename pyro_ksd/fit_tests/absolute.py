@@ -157,7 +157,7 @@ def goodness_of_fit(
     seed = as_seed(seed)
     order: int | None = None
     check_possible(model, sequences, log_joint)
-    kind = _kind(model, sequences, views, bootstrap, refit is not None)
+    kind = bootstrap_kind(model, sequences, views, bootstrap, refitted=refit is not None)
     if kind == "wild":
         views = [views[index] for index in recurring_views(views, sequences)]
     started = perf_counter()
@@ -297,8 +297,13 @@ def fingerprint(visits: Visits, log_joint: Tensor | None) -> str:
     return digest(*told)
 
 
-def _kind(model: SequenceModel, sequences: Sequences, views: Sequence[View], bootstrap: str, refitted: bool) -> Kind:
-    """How the null draws are to be made."""
+def bootstrap_kind(
+    model: SequenceModel, sequences: Sequences, views: Sequence[View], bootstrap: str, *, refitted: bool = False
+) -> Kind:
+    """How the null draws of :func:`goodness_of_fit` are made, with the same arguments.
+
+    :param refitted: whether the model is fitted anew to each data set.
+    """
     if bootstrap not in ("auto", "parametric", "wild"):
         raise ValueError(f"bootstrap: expected 'auto', 'parametric' or 'wild', found {bootstrap!r}")
     if refitted and bootstrap == "wild":

@@ -358,7 +358,8 @@ def refitted_bootstrap(
 
     def one() -> dict[str, Tensor]:
         replicate = drawn(1)
-        return null_statistics(_refitted(refit, replicate), replicate, size, views, max_bytes).parts
+        fitted = _refitted(refit, replicate)
+        return null_statistics(fitted, replicate, size, [view.under(fitted) for view in views], max_bytes).parts
 
     for index in progress_bar(range(num_draws), show=progress, desc="refitted bootstrap", unit="draw"):
         with counted_if_stopped(index, num_draws, "null draws", checkpoint):

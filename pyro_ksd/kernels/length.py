@@ -15,6 +15,8 @@ from pyro_ksd.edits.splices import SpliceBlock
 from pyro_ksd.kernels.local_kernel import LocalKernel
 from pyro_ksd.sequences.container import Sequences
 
+_NEGLIGIBLE = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class LengthDistribution:
@@ -35,6 +37,33 @@ class LengthDistribution:
     probability: Tensor
     bounds: tuple[LengthDistribution, LengthDistribution] | None = None
     is_complete: bool = True
+
+    @staticmethod
+    def of(probability: Tensor) -> LengthDistribution | None:
+        """The distribution with given probabilities of the lengths ``0, 1, ...``, up to a constant, double ``[M]``.
+
+        :returns: ``None`` if there are none but 0.
+
+        >>> LengthDistribution.of(torch.tensor([0.0, 2.0, 6.0, 0.0])).probability
+        tensor([0.2500, 0.7500])
+        """
+        possible = probability.nonzero()[:, 0]
+        if not len(possible):
+            return None
+        first = int(possible[0])
+        known = probability[first : int(possible[-1]) + 1]
+        return LengthDistribution(first, known / known.sum())
+
+    def without_gaps(self) -> LengthDistribution:
+        """Without negligible probabilities at both ends, and with a negligible one where a length in between has 0.
+
+        >>> LengthDistribution.of(torch.tensor([1e-12, 0.5, 0.0, 0.5], dtype=torch.double)).without_gaps().probability
+        tensor([5.0000e-01, 1.0000e-09, 5.0000e-01], dtype=torch.float64)
+        """
+        known = (self.probability > _NEGLIGIBLE).nonzero()[:, 0]
+        begin, end = int(known[0]), int(known[-1]) + 1
+        probability = self.probability[begin:end].clamp(min=_NEGLIGIBLE)
+        return LengthDistribution(self.shortest + begin, probability / probability.sum())
 
     @property
     def lengths(self) -> Tensor:

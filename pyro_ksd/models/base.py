@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
+from pyro_ksd.kernels.length import LengthDistribution
 from pyro_ksd.models.evaluation import evaluated_ratio
 from pyro_ksd.sequences.argument_checks import check_sequences, unknown_symbols
 from pyro_ksd.sequences.container import Sequences
@@ -125,6 +126,10 @@ class SequenceModel(ABC):
     @property
     def defines_lengths(self) -> bool | None:
         """Whether the model gives probabilities to lengths; ``None`` where its log-joints must show it."""
+        return None
+
+    def length_distribution(self) -> LengthDistribution | None:
+        """The exact distribution of the length; ``None`` where the model cannot tell it at little cost."""
         return None
 
     @property

@@ -3,14 +3,15 @@
 
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.balancing import as_balancing, barker, metropolis, mpf, tempered
-from pyro_ksd.stein.length_features import length_kernel
-from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.stein.length_view import length_view
+from pyro_ksd.stein.operators import HeatBathOperator, LengthOperator, Operator, TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.views import View, default_views, further_views
 from pyro_ksd.stein.zanella_sampler import ZanellaSamples, zanella_sample
 
 __all__ = [
     "HeatBathOperator",
+    "LengthOperator",
     "Operator",
     "Signs",
     "TailBlockOperator",
@@ -21,7 +22,7 @@ __all__ = [
     "barker",
     "default_views",
     "further_views",
-    "length_kernel",
+    "length_view",
     "metropolis",
     "mpf",
     "stein_matrices",

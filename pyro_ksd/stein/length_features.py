@@ -88,6 +88,18 @@ def length_kernel(
     distribution = length_distribution(model, sequences, tail, drawn=drawn)
     if distribution is None:
         return None
+    reported = _reported(distribution, sequences.lengths) if drawn else distribution
+    return replace(smooth_kernel(distribution, balancing), distribution=reported)
+
+
+def smooth_kernel(distribution: LengthDistribution, balancing: Balancing) -> LengthKernel:
+    """The kernel of these features for a distribution of the length without gaps.
+
+    >>> from pyro_ksd.stein import barker
+    >>> uniform = LengthDistribution(1, torch.full((5,), 0.2, dtype=torch.double))
+    >>> smooth_kernel(uniform, barker).feature(torch.arange(1, 4))[:, 0]
+    tensor([0.0000, 2.8284, 7.0711], dtype=torch.float64)
+    """
     table = smooth_features(distribution, balancing)
     shortest = distribution.shortest
     last = len(table) - 1
@@ -98,7 +110,7 @@ def length_kernel(
         beyond = (place - last).clamp(min=0) * (table[-1] - table[-2])
         return table[place[:, 0].clamp(0, last)] + before + beyond
 
-    return LengthKernel(feature, FEATURE_NAMES, _reported(distribution, sequences.lengths) if drawn else distribution)
+    return LengthKernel(feature, FEATURE_NAMES, distribution)
 
 
 def _reported(estimate: LengthDistribution, lengths: Tensor) -> LengthDistribution:
@@ -189,11 +201,7 @@ def _trimmed(shortest: int, log_p: Tensor) -> LengthDistribution:
 
     :param log_p: double ``[M]``, the logs of the probabilities of ``shortest, shortest + 1, ...``, up to a constant.
     """
-    probability = log_p.softmax(0)
-    known = (probability > _NEGLIGIBLE).nonzero()[:, 0]
-    begin, end = int(known[0]), int(known[-1]) + 1
-    probability = probability[begin:end].clamp(min=_NEGLIGIBLE)
-    return LengthDistribution(shortest + begin, probability / probability.sum())
+    return LengthDistribution(shortest, log_p.softmax(0)).without_gaps()
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.common.compilation import is_compiled
+from pyro_ksd.common.option_checks import check_instance
 from pyro_ksd.edits.neighborhoods import Neighborhood, check_neighborhood, zs
 from pyro_ksd.edits.splices import Edits, SpliceBlock
+from pyro_ksd.kernels.length import LengthDistribution
+from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing, as_balancing
 
@@ -46,6 +49,10 @@ class Operator(ABC):
         :param log_ratio: ``[E]``, :math:`\log p(y) - \log p(x)`.
         :returns: ``[E]``
         """
+
+    def under(self, model: SequenceModel) -> Operator:
+        """The operator for another model, such as one that was fitted anew; the same if it knows only log-ratios."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +170,67 @@ class TailBlockOperator(Operator):
         share = (append_ratio - up[append.owner]).exp().nan_to_num(nan=0.0)
         rate_down = self.balancing(remove_ratio - siblings[remove.owner])  # type: ignore[operator]
         return [torch.zeros_like(swap_ratio), rate_up[append.owner] * share, rate_down]
+
+
+@dataclass(frozen=True, eq=False)
+class LengthOperator(Operator):
+    r"""Jumps to longer and to shorter sequences, at rates that depend on the length alone.
+
+    With :math:`P` the distribution of the length under the model, a sequence of length :math:`j` is extended by one
+    symbol at rate :math:`g(P(j + 1) / P(j))`, and shortened at rate :math:`g(P(j - 1) / P(j))`. So the length is a
+    birth–death process that leaves :math:`P` invariant. For functions of the length, these are the rates of the
+    :class:`TailBlockOperator`, averaged over all sequences of a length: where the probability to stop depends on the
+    symbols, those vary from sequence to sequence and hide the length, these do not. Other functions have no Stein
+    identity here. The appended symbol has the model's probability.
+
+    :param distribution: :math:`P`. Lengths beyond it have the rates of its first or last length, and do not lead
+        further away.
+    :param balancing: as for :class:`ZanellaOperator`.
+    :param neighborhood: as for :class:`TailBlockOperator`; it must change every length.
+
+    >>> twice = LengthDistribution(1, torch.tensor([1 / 3, 2 / 3], dtype=torch.double))
+    >>> operator, data = LengthOperator(twice), Sequences.of(["a"], "ab")
+    >>> edits = operator.neighborhood.edits(data)  # to b, aa, ab and the empty sequence
+    >>> operator.weights(data, edits, torch.tensor([0.0, 0.75, 0.25, 0.5], dtype=torch.double).log())
+    tensor([0.0000, 0.5000, 0.1667, 0.0000], dtype=torch.float64)
+    """
+
+    distribution: LengthDistribution
+    balancing: str | Balancing = "barker"
+    neighborhood: Neighborhood = field(default_factory=lambda: zs(locations=1))
+
+    def __post_init__(self) -> None:
+        check_instance("distribution", self.distribution, LengthDistribution, "a LengthDistribution")
+        check_neighborhood("neighborhood", self.neighborhood)
+        if not self.neighborhood.changes_every_length:
+            raise ValueError(
+                "neighborhood: expected edits that add a symbol to every sequence and remove one of every sequence, "
+                "found others; use zs(locations=1), or a TailBlockOperator"
+            )
+        object.__setattr__(self, "balancing", as_balancing(self.balancing))
+
+    def weights(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
+        _, append, remove = edits.blocks
+        swap_ratio, append_ratio, _ = edits.split(log_ratio)
+        steps = self.distribution.probability.log().diff()
+        longer = torch.nn.functional.pad(self.balancing(steps), (0, 1))  # type: ignore[operator]  # see __post_init__
+        shorter = torch.nn.functional.pad(self.balancing(-steps), (1, 0))  # type: ignore[operator]
+        place = (sequences.lengths - self.distribution.shortest).clamp(0, len(steps))
+        share = _shares(append_ratio, append.owner, len(sequences))
+        return torch.cat(
+            [torch.zeros_like(swap_ratio), longer[place][append.owner] * share, shorter[place][remove.owner]]
+        )
+
+    def under(self, model: SequenceModel) -> Operator:
+        found = model.length_distribution()
+        return self if found is None else replace(self, distribution=found.without_gaps())
+
+
+def _shares(log_ratio: Tensor, owner: Tensor, count: int) -> Tensor:
+    """The probability of each edit among those of its owner, equal ones if all are impossible; ``[E]``."""
+    total = logsumexp_by_owner(log_ratio, owner, count)
+    even = 1 / owner.bincount(minlength=count).to(log_ratio)
+    return torch.where((total == -torch.inf)[owner], even[owner], (log_ratio - total[owner]).exp())
 
 
 def block_ratios(blocks: Sequence[SpliceBlock], ratios: Sequence[Tensor], count: int) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from pyro_ksd.kernels.repeats import RepeatsKernel
 from pyro_ksd.kernels.skip import SkipKernel
 from pyro_ksd.kernels.start import StartKernel
 from pyro_ksd.kernels.surprise import SurpriseKernel
+from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing, as_balancing, tempered
 from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator
@@ -62,6 +63,11 @@ class View:
         check_instance("kernel", self.kernel, Kernel, "a kernel, such as HammingKernel()")
         check_positive("weight", self.weight)
 
+    def under(self, model: SequenceModel) -> View:
+        """The view for another model, such as one that was fitted anew."""
+        operator = self.operator.under(model)
+        return self if operator is self.operator else replace(self, operator=operator)
+
 
 def check_views(views: object) -> None:
     """Checks that an argument holds views.
@@ -77,7 +83,7 @@ def check_views(views: object) -> None:
 def default_views(
     neighborhood: Neighborhood | None = None,
     balancing: str | Balancing = "barker",
-    length: LengthKernel | None = None,
+    length: View | None = None,
 ) -> list[View]:
     """The views that together see most of what can be wrong with a sequence model.
 
@@ -96,8 +102,8 @@ def default_views(
         :attr:`~pyro_ksd.edits.Neighborhood.tail`; all substitutions, insertions and deletions if left out.
     :param balancing: the balancing function of ``content``, ``length`` and ``surprise``; the others draw symbols anew,
         see :class:`~pyro_ksd.stein.HeatBathOperator`.
-    :param length: the kernel of ``length``, such as that of :func:`~pyro_ksd.stein.length_kernel`; the square of the
-        length if left out.
+    :param length: the view of the length, such as that of :func:`~pyro_ksd.stein.length_view`; the square of the length
+        if left out.
 
     >>> [view.name for view in default_views()]  # doctest: +NORMALIZE_WHITESPACE
     ['content-1', 'content-2', 'content-3', 'start', 'length', 'surprise',
@@ -108,11 +114,12 @@ def default_views(
     jumps = ZanellaOperator(neighborhood, rates)
     redraws = _symbol_operator(neighborhood, jumps)
     content = [View(f"content-{t}", jumps, ContiguousKernel(t), weight=1 / 3) for t in (1, 2, 3)]
-    tail = TailBlockOperator(rates, neighborhood.tail)
+    if length is None:
+        length = View("length", TailBlockOperator(rates, neighborhood.tail), LengthKernel())
     return [
         *content,
         View("start", redraws, StartKernel()),
-        View("length", tail, LengthKernel() if length is None else length),
+        length,
         View("surprise", ZanellaOperator(neighborhood, tempered(rates)), SurpriseKernel()),
         View("skip", redraws, SkipKernel((2, 3)), weight=1 / 4),
         View("position", redraws, PositionKernel(6), weight=1 / 4),

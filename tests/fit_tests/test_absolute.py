@@ -108,12 +108,12 @@ def test_what_the_data_lack_joins_in_the_null_draws(lacks: bool, monkeypatch: py
 @pytest.mark.parametrize("bootstrap", ["auto", "parametric"])
 def test_fitted_models_are_fitted_again(bootstrap: str) -> None:
     rows = data(num=10)
-    assert absolute._kind(walk(), rows, default_views(), bootstrap, True) == "refit"
-    assert absolute._kind(walk(), rows, default_views(), bootstrap, False) == "parametric"
+    assert absolute.bootstrap_kind(walk(), rows, default_views(), bootstrap, refitted=True) == "refit"
+    assert absolute.bootstrap_kind(walk(), rows, default_views(), bootstrap) == "parametric"
     with pytest.raises(ValueError, match="bootstrap: expected 'parametric' with refit=, found 'wild', which draws no"):
-        absolute._kind(walk(), rows, default_views(), "wild", True)
+        absolute.bootstrap_kind(walk(), rows, default_views(), "wild", refitted=True)
     with pytest.raises(ValueError, match="found Unsampled without one; let the program draw"):
-        absolute._kind(Unsampled(walk()), rows, default_views(), bootstrap, True)
+        absolute.bootstrap_kind(Unsampled(walk()), rows, default_views(), bootstrap, refitted=True)
 
 
 class OnlyJoint(Unsampled):

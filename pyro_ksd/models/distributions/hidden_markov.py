@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 from torch.distributions import constraints
 
 from pyro_ksd.edits.splices import Edits, SpliceBlock, check_edits
+from pyro_ksd.kernels.length import LengthDistribution
 from pyro_ksd.models.distributions.base import SequenceDistribution
+from pyro_ksd.models.distributions.chain_lengths import chain_lengths
 from pyro_ksd.models.distributions.forward_pass import HiddenChains, log_probabilities
 from pyro_ksd.models.distributions.log_space import safe_log, subtract
 from pyro_ksd.models.distributions.parameter_checks import (
@@ -179,6 +182,16 @@ class HiddenMarkovSequence(SequenceDistribution):
         if len(self._moves) == 1:
             return _rescaled(emitted @ self._moves[0], message[1])
         return _rescaled((emitted[:, None] @ self._moves[rows]).squeeze(1), message[1])
+
+    @torch.no_grad()
+    def length_distribution(self) -> LengthDistribution | None:
+        if len(self._moves) > 1:
+            return None
+        moves = self._moves[0, :, :-1]
+        states = len(moves)
+        # A sequence has a symbol before it can stop: the length without it.
+        rest = chain_lengths(self._first[0, :-1], self._moves[0, :, -1], lambda alive: alive @ moves, states**2)
+        return None if rest is None else replace(rest, shortest=rest.shortest + 1)
 
     def _generate(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         rows = self._flat_rows(shape)

@@ -12,6 +12,8 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from pyro_ksd.common.option_checks import check_number, found
+from pyro_ksd.kernels.length import LengthDistribution
+from pyro_ksd.models.distributions.chain_lengths import MOST_LENGTHS
 from pyro_ksd.models.distributions.local import LocalSequence
 from pyro_ksd.models.distributions.log_space import safe_log
 from pyro_ksd.models.distributions.parameter_checks import (
@@ -94,6 +96,13 @@ class IndependentSequence(LocalSequence):
         inside = (self._length.support.check(drawn) & (drawn >= 0)).expand((longest + 1, *self._own_shape))
         terms: Tensor = self._length.log_prob(drawn.where(inside, 0)).masked_fill(~inside, -torch.inf)
         return terms.double().reshape(longest + 1, -1).T
+
+    @torch.no_grad()
+    def length_distribution(self) -> LengthDistribution | None:
+        if len(self._table) > 1:
+            return None
+        [terms] = self._length_terms(MOST_LENGTHS)
+        return LengthDistribution.of(terms.exp()) if terms[-1] < _NO_TAIL - math.log(MOST_LENGTHS) else None
 
     def _generate(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         cumulated = cumulative(self._probs)

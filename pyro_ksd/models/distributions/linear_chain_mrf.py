@@ -9,6 +9,7 @@ from torch.distributions import constraints
 from torch.distributions.utils import lazy_property
 
 from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.kernels.length import LengthDistribution
 from pyro_ksd.models.distributions.local import LocalSequence
 from pyro_ksd.models.distributions.parameter_checks import Numbers, align, as_parameter, check_shape, last_size
 from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
@@ -118,6 +119,10 @@ class LinearChainMRF(LocalSequence):
                 "allow a length together with symbols and pairs for it"
             )
         return log_normalizer
+
+    @torch.no_grad()
+    def length_distribution(self) -> LengthDistribution | None:
+        return LengthDistribution.of(self._length_weights[0].softmax(-1)) if len(self._table) == 1 else None
 
     def _length_terms(self, longest: int) -> Tensor:
         beyond = longest + 1 - self._length.shape[-1]

@@ -8,6 +8,8 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from pyro_ksd.common.option_checks import check_number
+from pyro_ksd.kernels.length import LengthDistribution
+from pyro_ksd.models.distributions.chain_lengths import table_lengths
 from pyro_ksd.models.distributions.factor_table import context_is_possible
 from pyro_ksd.models.distributions.local import LocalSequence
 from pyro_ksd.models.distributions.log_space import safe_log
@@ -107,6 +109,9 @@ class MarkovSequence(LocalSequence):
     def probs(self) -> Tensor:
         """``batch_shape + [S + 1] * order + [S + 1]``, with 0 for the contexts that cannot occur."""
         return self._expanded(self._probs)
+
+    def length_distribution(self) -> LengthDistribution | None:
+        return table_lengths(self._table) if len(self._table) == 1 else None
 
     def _generate(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         base = self.alphabet_size + 1

@@ -10,6 +10,7 @@ import torch
 
 from pyro_ksd.common.option_checks import check_function, check_number
 from pyro_ksd.common.random_numbers import check_generator, drawn_seed, following_seed
+from pyro_ksd.kernels.length import LengthDistribution
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.session_state import session_kept
 from pyro_ksd.models.wrappers.base import ModelWrapper
@@ -50,6 +51,9 @@ class SampledModel(ModelWrapper):
     @property
     def can_draw(self) -> bool:
         return True
+
+    def length_distribution(self) -> LengthDistribution | None:
+        return self.model.length_distribution()
 
     def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
         """Sequences from the sampler; without a generator it gets one that torch's global stream seeds."""

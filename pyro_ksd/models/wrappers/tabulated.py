@@ -12,7 +12,9 @@ from pyro_ksd.common.chunk_sizes import EVALUATED_SEQUENCES, in_chunks
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits
+from pyro_ksd.kernels.length import LengthDistribution
 from pyro_ksd.models.base import SequenceModel, check_alphabet_size
+from pyro_ksd.models.distributions.chain_lengths import table_lengths
 from pyro_ksd.models.distributions.factor_table import FactorTable, check_order
 from pyro_ksd.models.distributions.log_space import subtract
 from pyro_ksd.models.distributions.sampling import PAD
@@ -84,6 +86,9 @@ class TabulatedModel(ModelWrapper):
         if self._table is None:
             return self.model.log_ratio(sequences, edits)
         return self._table.log_ratio(sequences, edits)
+
+    def length_distribution(self) -> LengthDistribution | None:
+        return None if self._table is None else table_lengths(self._table)
 
     @property
     def has_quick_ratios(self) -> bool:
