@@ -19,8 +19,8 @@ from pyro_ksd.models import (
     constrain,
     with_sampler,
 )
-from pyro_ksd.models.distributions import chain_lengths as module
-from pyro_ksd.models.distributions.chain_lengths import chain_lengths
+from pyro_ksd.models.distributions import stopping_lengths as module
+from pyro_ksd.models.distributions.stopping_lengths import chain_lengths
 from pyro_ksd.sequences.container import Sequences
 
 DOUBLE = torch.double
