@@ -161,11 +161,33 @@ def fitted(_: Any, sequences: Sequences) -> MarkovSequence:
     return fit_markov(sequences, order=1, pseudocount=0.5)
 
 
+class Planted(SequenceModel):
+    """The walk, but for sequences with a word of four symbols, which are ten times as probable."""
+
+    alphabet_size = 3
+
+    def __init__(self, word: list[int]) -> None:
+        self.word = torch.tensor(word)
+
+    def log_joint(self, sequences: Sequences) -> torch.Tensor:
+        tokens = torch.nn.functional.pad(sequences.padded(-1), (0, 4), value=-1)
+        return WALK.log_joint(sequences) + 2.3 * (tokens.unfold(1, 4, 1) == self.word).all(-1).any(-1)
+
+    @property
+    def can_draw(self) -> bool:
+        return True
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        return WALK.draw(num_sequences, generator)
+
+
 FEW = data()[:24].narrowed()
 STOPS = {"stop": torch.linspace(0.15, 0.3, 20)}
 MEMORY: dict[str, Any] = {"views": VIEWS, "num_bootstrap": 19, "progress": False, "seed": 3}
 IN_MEMORY: dict[str, tuple[Any, dict[str, Any]]] = {
     "parametric": (WALK, {"bootstrap": "parametric"}),
+    "tables": (Planted([-1] * 4), {"bootstrap": "parametric"}),
+    "long-range term": (Planted([0, 1, 0, 1]), {"bootstrap": "parametric"}),
     "program": (chain, {"bootstrap": "parametric", "parameters": {"stop": torch.tensor(0.2)}}),
     "refit": (WALK, {"refit": fitted}),
     "posterior": (chain, {"posterior": STOPS}),
@@ -209,6 +231,7 @@ def test_data_in_memory_are_checked_with_the_same_bits(
     FITS.clear()
     on_workers = ksd_check(model, FEW, **MEMORY | options)
     assert computed_here == FITS == []
+    assert ("verified_order" in on_workers["ksd"].attrs) == (kind in ("tables", "program", "posterior"))
     client.close()
     assert_identical(on_workers, ksd_check(model, FEW, **MEMORY | options))
     assert len(computed_here) > 4

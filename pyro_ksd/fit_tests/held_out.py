@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.block_runs import DrawBlock, draw_blocks, run_blocks
 from pyro_ksd.common.checkpoints import Checkpoint, digest
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
-from pyro_ksd.common.draw_blocks import DrawBlock, draw_blocks, run_blocks
 from pyro_ksd.common.draw_counts import num_averaged
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.progress import progress_bar

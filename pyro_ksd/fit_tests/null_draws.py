@@ -10,9 +10,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.block_runs import DrawBlock, draw_blocks, run_blocks
 from pyro_ksd.common.checkpoints import Checkpoint, digest
 from pyro_ksd.common.chunk_sizes import DRAWN_SEQUENCES, PAIR_BYTES, REPLICATED_EDITS, REPLICATES
-from pyro_ksd.common.draw_blocks import DrawBlock, draw_blocks, run_blocks
 from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
 from pyro_ksd.common.progress import PartOfBar, progress_bar
 from pyro_ksd.common.random_numbers import check_generator, drawn_seed

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.block_runs import DrawBlock, draw_blocks, run_blocks, spread
 from pyro_ksd.common.checkpoints import Checkpoint, digest, versions
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
-from pyro_ksd.common.draw_blocks import DrawBlock, draw_blocks, run_blocks, spread
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.option_checks import check_flag, check_number, found
 from pyro_ksd.common.progress import PartOfBar, ProgressBar, progress_bar

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from pyro_ksd import MarkovSequence, Sequences
-from pyro_ksd.common.draw_blocks import draw_blocks
+from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests import held_out

@@ -9,7 +9,7 @@ import pytest
 import torch
 from example_models import walk
 
-from pyro_ksd.common.draw_blocks import draw_blocks
+from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.null_draws import (

@@ -33,7 +33,7 @@ from pyro_ksd import (
     verdict,
 )
 from pyro_ksd.common import progress
-from pyro_ksd.common.draw_blocks import draw_blocks
+from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests import predictive

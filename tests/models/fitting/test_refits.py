@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from pyro_ksd import MarkovSequence, Sequences, ksd_check
-from pyro_ksd.common.draw_blocks import draw_blocks
+from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.null_draws import refitted_bootstrap
 from pyro_ksd.fit_tests.statistics import u_statistic
