@@ -72,7 +72,7 @@ def spread(
 ) -> Iterator[Result]:
     """The results of a task for each block, in their order.
 
-    They are computed on the workers of the active Dask client, else in this process.
+    Several blocks are computed on the workers of the active Dask client, else in this process.
 
     :param name: what the task needs to be sent for, such as ``"model"``; for errors.
     :param in_threads: whether several threads of one process may run the task at once.
@@ -81,7 +81,7 @@ def spread(
     >>> list(spread(lambda block: block.size, blocks, name="sizes"))
     [2, 2, 1]
     """
-    if in_threads or active_client() is not None:
+    if len(blocks) > 1 and (in_threads or active_client() is not None):
         return run_each(task, blocks, name=name, in_threads=in_threads)
     return map(task, blocks)  # with as many threads of torch as the user lets a model have
 
