@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from example_models import walk
 
+from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.null_draws import (
@@ -81,10 +84,9 @@ def test_parametric_draws_are_statistics_of_drawn_data_sets(num_draws: int) -> N
     if num_draws > 10:
         views = default_views()
     null = parametric_bootstrap(model, 4, views, num_draws, seeded())
-    generator = seeded()
     expected, largest = [], []
-    for together in [num_draws] if num_draws <= 64 else [64, num_draws - 64]:
-        data = model.draw(4 * together, generator)
+    for block in draw_blocks(num_draws, 64, seeded()):
+        data = model.draw(4 * block.size, block.generator())
         for first in range(0, len(data), 4):
             matrices = stein_matrices(model, data[first : first + 4], views)
             expected.append([float(u_statistic(matrix)) for matrix in matrices])
@@ -155,6 +157,16 @@ def test_large_data_sets_are_drawn_a_few_at_a_time(monkeypatch: pytest.MonkeyPat
     assert model.sizes == [30, 30, 15]
 
 
+class Alternating:
+    """A sampler with two generators of its own, as it is where two workers each have a copy."""
+
+    def __init__(self) -> None:
+        self.seeds = itertools.cycle([3, 4])
+
+    def __call__(self, num_sequences: int, generator: torch.Generator) -> Sequences:
+        return walk().draw(num_sequences, seeded(next(self.seeds)))
+
+
 def test_a_sampler_that_repeats_itself_is_refused() -> None:
     def sampler(num_sequences: int, generator: torch.Generator) -> Sequences:
         return walk().draw(num_sequences, seeded(3))
@@ -164,6 +176,9 @@ def test_a_sampler_that_repeats_itself_is_refused() -> None:
     message = "draw: expected another data set in each call, found the same one again"
     with pytest.raises(ValueError, match=message):
         parametric_bootstrap(model, 20, [NGRAMS], 128, seeded())
+    alternating = with_sampler(walk(), Alternating())
+    with pytest.raises(ValueError, match=message):
+        parametric_bootstrap(alternating, 20, [NGRAMS], 192, seeded())
     with pytest.raises(ValueError, match=message):
         refitted_bootstrap(model, lambda data: fit_markov(data, 1, pseudocount=1.0), 20, [NGRAMS], 2, seeded())
 
@@ -194,9 +209,8 @@ def test_refitted_draws_are_statistics_under_the_model_that_was_fitted_to_each()
 
     views = [*default_views(), HAMMING]
     null = refitted_bootstrap(walk(), refit, 6, views, 3, seeded(2))
-    generator = seeded(2)
-    for own in null.statistic:
-        replicate = walk().draw(6, generator)
+    for own, block in zip(null.statistic, draw_blocks(3, 1, seeded(2)), strict=True):
+        replicate = walk().draw(6, block.generator())
         expected = [u_statistic(matrix) for matrix in stein_matrices(refit(replicate), replicate, views)]
         torch.testing.assert_close(own, torch.stack(expected), rtol=1e-9, atol=1e-12)
 

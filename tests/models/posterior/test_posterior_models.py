@@ -321,10 +321,10 @@ def test_the_batch_suits_the_program() -> None:
         assert isinstance(draws[0], TabulatedModel) == ("order" in name)
 
 
-def test_parts_are_consecutive_draws() -> None:
+def test_some_draws_have_a_batch_of_their_own() -> None:
     draws = CASES["chain"].draws()
     whole = draws.batch.log_joint(DATA)
-    parts = list(draws.parts(2))
+    parts = [draws.of_draws(slice(0, 2)), draws.of_draws(slice(2, 3))]
     assert [len(part) for part in parts] == [2, 1]
     same(torch.cat([part.batch.log_joint(DATA) for part in parts]), whole)
     same(draws.batch.log_joint(DATA), whole)
