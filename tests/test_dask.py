@@ -286,6 +286,7 @@ def test_finished_blocks_are_kept(client: Client, computed_here: list[int], tmp_
     assert computed_here == []
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_models_of_data_in_memory_that_cannot_be_sent_are_named(client: Client) -> None:
     options = MEMORY | {"bootstrap": "parametric", "sampler": lambda size, generator: WALK.draw(size, generator)}
     with pytest.raises(ValueError, match=r"^model: expected something that can be sent .* at model.*inner\['guard'\];"):

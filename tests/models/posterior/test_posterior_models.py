@@ -17,8 +17,10 @@ from pyro_programs import hidden_steps
 from torch import Tensor
 
 from pyro_ksd import HiddenMarkovSequence, MarkovSequence, Sequences
+from pyro_ksd.common.block_runs import DrawBlock, draw_blocks
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.fit_tests import predictive
 from pyro_ksd.fit_tests.feature_scores import largest_score, scores
 from pyro_ksd.fit_tests.predictive import posterior_predictive
 from pyro_ksd.fit_tests.statistics import u_statistic
@@ -224,11 +226,16 @@ def views() -> list[View]:
 
 @pytest.mark.usefixtures("limits")
 @pytest.mark.parametrize("name", ["chain", "chain, order 1", "length first"])
-def test_statistics_of_all_draws_are_those_of_each(name: str) -> None:
+def test_statistics_of_all_draws_are_those_of_each(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]
     chosen, n = views(), len(DATA)
+    blocks: list[DrawBlock] = []
+    monkeypatch.setattr(predictive, "draw_blocks", lambda *arguments: blocks.extend(draw_blocks(*arguments)) or blocks)
     found = posterior_predictive(case.draws(), DATA, chosen, seed=3)
-    replicates = case.draws().draw_like(DATA, seeded_generator(3))
+    assert blocks == draw_blocks(DRAWS, blocks[0].size, seeded_generator(3))
+    some = [case.draws().of_draws(slice(block.begin, block.end)) for block in blocks]
+    parts = [own.draw_like(DATA, block.generator()) for own, block in zip(some, blocks, strict=True)]
+    replicates = Sequences.cat(parts)
     assert found.realized.shape == found.replicated.statistic.shape == (DRAWS, len(chosen))
     for index in range(DRAWS):
         replicate, alone = replicates[index * n : (index + 1) * n].narrowed(), case.alone(index)
