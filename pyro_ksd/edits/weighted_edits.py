@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.container import Sequences
+
+_bounds: WeakKeyDictionary[Neighborhood, dict[tuple[int, int], int]] = WeakKeyDictionary()  # as asked for until now
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,5 +171,9 @@ def edit_bounds(neighborhood: Neighborhood, sequences: Sequences) -> Tensor:
     tensor([2, 1, 3])
     """
     lengths, inverse = sequences.lengths.unique(return_inverse=True)
-    bounds = [neighborhood.edit_bound(length, sequences.alphabet_size) for length in lengths.tolist()]
-    return torch.tensor(bounds)[inverse]
+    known = _bounds.setdefault(neighborhood, {})
+    size = sequences.alphabet_size
+    for length in lengths.tolist():
+        if (length, size) not in known:
+            known[length, size] = neighborhood.edit_bound(length, size)
+    return torch.tensor([known[length, size] for length in lengths.tolist()])[inverse]

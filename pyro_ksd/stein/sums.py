@@ -138,6 +138,8 @@ class SteinSums:
 
 def _signed_sums(parts: Sequence[FeatureMatrix], signs: Tensor) -> Tensor:
     r""":math:`\sum_i \varepsilon_{bi} \psi_i`, ``[D, B]``, from signs ``[B, N]``."""
+    if not len(signs):
+        return parts[0].values.new_zeros(parts[0].values.shape[1], 0, layout=torch.strided)
     if not is_compiled() or not signs.numel():
         own_signs = signs.double().split(list(map(len, parts)), 1)
         sums = [part.weighted_sum(own) for part, own in zip(parts, own_signs, strict=True)]
