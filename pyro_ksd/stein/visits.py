@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import KEPT_BYTES, PAIR_BYTES
+from pyro_ksd.common.kept_memory import keep_freed_memory
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
@@ -67,6 +68,7 @@ class Visits:
         first_row: int = 0,
         group_size: int | None = None,
     ) -> None:
+        keep_freed_memory()
         self.model = model
         self.sequences = sequences
         self.views = tuple(views)
