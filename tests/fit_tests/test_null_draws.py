@@ -141,7 +141,8 @@ def test_statistics_do_not_depend_on_how_many_are_computed_together(
 def test_statistics_do_not_depend_on_the_chunks(edits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     views = [*default_views(), View("sum", ZanellaOperator(), ContiguousKernel(1) + ContiguousKernel(3))]
     expected = parametric_bootstrap(walk(), 5, views, 20, seeded())
-    whole = stein_matrices(walk(), walk().draw(5 * 20, seeded()), views)
+    [block] = draw_blocks(20, 20, seeded())
+    whole = stein_matrices(walk(), walk().draw(5 * 20, block.generator()), views)
     sums = [matrix.off_diagonal_sums(5) for matrix in whole]
     torch.testing.assert_close(expected.statistic, torch.stack(sums, 1) / 20)
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", edits)
