@@ -14,6 +14,8 @@ from pyro_ksd.fit_tests.largest_shares import MOST_EDITS, LargestShares, TopEdit
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.weighting import weighted_edits
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 def chunks(sizes: list[int]) -> list[WeightedEdits]:
     data = walk(hold=0.4).draw(sum(sizes), torch.Generator().manual_seed(3))

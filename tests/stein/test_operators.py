@@ -26,6 +26,8 @@ from pyro_ksd.edits.splices import Edits
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator, block_ratios
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 Codes = tuple[int, ...]
 Rates = dict[tuple[Codes, Codes], float]
 

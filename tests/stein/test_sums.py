@@ -14,6 +14,8 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix
 from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.sums import SteinSums
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 N, D = 9, 6
 PSI = torch.randn(N, D, dtype=torch.double, generator=torch.Generator().manual_seed(0)) + 0.3
 PSI[PSI.abs() < 0.5] = 0.0
