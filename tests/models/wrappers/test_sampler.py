@@ -100,3 +100,11 @@ def test_a_sampler_may_hide_its_arguments() -> None:
 
     covariates = Covariates.of({"dose": torch.zeros(2)}, 2)
     assert with_sampler(small_mrf(), Hidden()).draw_given(covariates).to_lists() == [[1], [1]]
+
+
+def test_lengths_are_those_of_the_model() -> None:
+    found = with_sampler(walk(), lambda size, generator: walk().draw(size, generator)).length_distribution()
+    expected = walk().length_distribution()
+    assert found is not None
+    assert expected is not None
+    assert found.probability.equal(expected.probability)
