@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from example_models import walk
@@ -12,6 +14,7 @@ from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.null_draws import (
     _parts,
     multinomial,
+    null_statistics,
     parametric_bootstrap,
     rademacher,
     refitted_bootstrap,
@@ -235,3 +238,26 @@ def test_every_draw_is_a_data_set_of_its_own(num_draws: int) -> None:
     null = parametric_bootstrap(walk(), 6, views, num_draws, seeded())
     assert null.statistic.shape == null.extreme.shape == (num_draws, 4)
     assert len(null.statistic.unique(dim=0)) == num_draws
+
+
+def test_covariates_of_another_number_are_refused() -> None:
+    three = Sequences.of(["a", "b", "a"], "ab").with_covariates([0.0, 1.0, 2.0]).covariates
+    with pytest.raises(ValueError, match="covariates: expected one row for each of the 4 sequences, found 3"):
+        parametric_bootstrap(walk(), 4, [NGRAMS], 5, seeded(), covariates=three)
+    with pytest.raises(ValueError, match="covariates"):
+        parametric_bootstrap(walk(), 3, [NGRAMS], 5, seeded(), covariates=[0.0, 1.0, 2.0])  # type: ignore[arg-type]
+
+
+def test_drawn_data_that_the_model_calls_impossible_are_refused() -> None:
+    """A sampler that makes what the model does not."""
+    model = with_sampler(walk(), lambda size, generator: Sequences.of([[0], []] * (size // 2), 5))
+    with pytest.raises(ValueError, match="the model calls 3 of 6 sequences impossible that were drawn from it"):
+        null_statistics(model, model.draw(6), 3, [NGRAMS], 2**20)
+
+
+def test_the_bar_of_the_whole_work_moves_with_kernels_without_features() -> None:
+    replicates = walk().draw(12, seeded())
+    for views, expected in (([HAMMING], [0.25, 0.5, 0.75, 1.0]), ([NGRAMS, HAMMING], [1.0])):
+        reached: list[float] = []
+        null_statistics(walk(), replicates, 3, views, 2**20, outer=SimpleNamespace(reach=reached.append))  # type: ignore[arg-type]
+        assert reached == expected

@@ -150,3 +150,22 @@ def test_many_removals_are_never_overstated_and_close() -> None:
         largest = (sign * psi).clamp(min=0).sort(0, descending=True).values[:count].sum(0)
         exact_score = float(((total.abs() - largest) / pushes.spread).amax().clamp(min=0))
         assert 0.98 * exact_score - 0.1 <= float(pushes.score_after(count)) <= exact_score + 1e-9
+
+
+@forms
+@pytest.mark.parametrize("cut", [1, 4, 7])
+def test_pushes_of_parts_add_up(matrix: FeatureMatrix, cut: int) -> None:
+    start = Pushes.none(SteinSums.of(matrix), -1.0)
+    parts = [start.plus(matrix.rows(0, cut)), Pushes.none(SteinSums.of(matrix), -1.0).plus(matrix.rows(cut, N))]
+    for found in (parts[0] + parts[1], parts[1] + parts[0]):
+        whole = pushes_of(matrix)
+        assert found.count == whole.count == N
+        assert found.number.equal(whole.number)
+        assert found.largest.equal(whole.largest)
+        torch.testing.assert_close(found.sum, whole.sum)
+    assert not parts[0].largest.equal(parts[1].largest)
+
+
+def test_features_with_a_score_of_0_are_not_looked_at() -> None:
+    values = torch.tensor([[1.0, 1.0], [-1.0, 1.0]], dtype=torch.double)  # the first one adds up to 0
+    assert Pushes.none(SteinSums.of(FeatureMatrix(values))).codes.tolist() == [1]
