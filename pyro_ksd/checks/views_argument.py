@@ -30,7 +30,7 @@ from pyro_ksd.models.wrappers.ended import ENDED_EDITS
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.vector_symbols import VectorAlphabet
 from pyro_ksd.stein.balancing import Balancing, as_balancing
-from pyro_ksd.stein.length_view import known_length_view, length_view, with_estimated_lengths
+from pyro_ksd.stein.length_views import known_length_view, length_view, with_estimated_lengths
 from pyro_ksd.stein.views import View, channel_views, default_views, further_views
 
 _RECURRING = 0.2  # the share of runs of symbols that must occur in several sequences

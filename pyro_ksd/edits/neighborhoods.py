@@ -64,10 +64,15 @@ class Neighborhood(ABC):
         return False
 
     @property
-    def changes_every_length(self) -> bool:
-        """Whether a symbol may be inserted into every sequence, and one of every sequence deleted that has any symbols,
-        not counting a symbol at the end that stays."""
-        return False
+    def least_changed(self) -> int | None:
+        """The shortest length of which all sequences can get longer, and all longer sequences can get shorter.
+
+        ``None`` if there is no such length.
+
+        >>> zs().least_changed, BeforeEnd(zs()).least_changed, zs(insertable="a").least_changed
+        (0, 1, None)
+        """
+        return None
 
     @property
     def tail(self) -> Neighborhood:
@@ -157,8 +162,8 @@ class InsertionsDeletions(Neighborhood):
         return frozenset({"insertion", "deletion"})
 
     @property
-    def changes_every_length(self) -> bool:
-        return self.insertable is None
+    def least_changed(self) -> int | None:
+        return 0 if self.insertable is None else None
 
     def edits(self, sequences: Sequences) -> Edits:
         check_sequences("sequences", sequences)
@@ -342,8 +347,8 @@ class Union(_Combination):
         return len(replacing) == 1 and replacing[0].replaces_freely
 
     @property
-    def changes_every_length(self) -> bool:
-        return any(part.changes_every_length for part in self.parts)
+    def least_changed(self) -> int | None:
+        return min((part.least_changed for part in self.parts if part.least_changed is not None), default=None)
 
     def edits(self, sequences: Sequences) -> Edits:
         edits = Edits.cat([part.edits(sequences) for part in self.parts])
@@ -431,8 +436,9 @@ class BeforeEnd(Neighborhood):
         return self.neighborhood.replaces_freely
 
     @property
-    def changes_every_length(self) -> bool:
-        return self.neighborhood.changes_every_length
+    def least_changed(self) -> int | None:
+        inner = self.neighborhood.least_changed
+        return None if inner is None else inner + 1
 
     @property
     def tail(self) -> Neighborhood:

@@ -3,7 +3,7 @@
 
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.balancing import as_balancing, barker, metropolis, mpf, tempered
-from pyro_ksd.stein.length_view import length_view
+from pyro_ksd.stein.length_views import length_view
 from pyro_ksd.stein.operators import HeatBathOperator, LengthOperator, Operator, TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.views import View, default_views, further_views

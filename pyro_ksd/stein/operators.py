@@ -186,7 +186,7 @@ class LengthOperator(Operator):
     :param distribution: :math:`P`. Lengths beyond it have the rates of its first or last length, and do not lead
         further away.
     :param balancing: as for :class:`ZanellaOperator`.
-    :param neighborhood: as for :class:`TailBlockOperator`; it must change every length.
+    :param neighborhood: as for :class:`TailBlockOperator`; it must be able to change all lengths.
 
     >>> twice = LengthDistribution(1, torch.tensor([1 / 3, 2 / 3], dtype=torch.double))
     >>> operator, data = LengthOperator(twice), Sequences.of(["a"], "ab")
@@ -202,10 +202,10 @@ class LengthOperator(Operator):
     def __post_init__(self) -> None:
         check_instance("distribution", self.distribution, LengthDistribution, "a LengthDistribution")
         check_neighborhood("neighborhood", self.neighborhood)
-        if not self.neighborhood.changes_every_length:
+        if not changes_lengths(self.neighborhood, self.distribution):
             raise ValueError(
-                "neighborhood: expected edits that add a symbol to every sequence and remove one of every sequence, "
-                "found others; use zs(locations=1), or a TailBlockOperator"
+                "neighborhood: expected edits that add a symbol to every sequence of the distribution, and remove one "
+                "of all but the shortest, found others; use zs(locations=1), or a TailBlockOperator"
             )
         object.__setattr__(self, "balancing", as_balancing(self.balancing))
 
@@ -224,6 +224,17 @@ class LengthOperator(Operator):
     def under(self, model: SequenceModel) -> Operator:
         found = model.length_distribution()
         return self if found is None else replace(self, distribution=found.without_gaps())
+
+
+def changes_lengths(neighborhood: Neighborhood, distribution: LengthDistribution) -> bool:
+    """Whether edits can add a symbol to every sequence, and remove one of all that are not of the shortest length.
+
+    >>> may_be_empty = LengthDistribution(0, torch.tensor([0.5, 0.5], dtype=torch.double))
+    >>> changes_lengths(zs(), may_be_empty), changes_lengths(zs(insertable="a"), may_be_empty)
+    (True, False)
+    """
+    least = neighborhood.least_changed
+    return least is not None and least <= distribution.shortest
 
 
 def _shares(log_ratio: Tensor, owner: Tensor, count: int) -> Tensor:

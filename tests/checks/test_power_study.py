@@ -105,7 +105,7 @@ def test_a_simulated_check_finds_the_p_values_of_a_check(bootstrap: Any) -> None
     data = HOLDING.draw(12, torch.Generator().manual_seed(3))
     views = power_study.model_and_views(WALK, data, None, None, None).views
     generator = torch.Generator().manual_seed(4)
-    checks = power_study._Checks(WALK, views, bootstrap, 400, 0.05, generator, progress=False)
+    checks = power_study._Checks(WALK, views, views, bootstrap, 400, 0.05, generator, progress=False)
     found = checks._p_values(data)
     check = ksd_check(WALK, data, bootstrap=bootstrap, num_bootstrap=400, localize=False, progress=False)["ksd"]
     expected = dict(zip(check["view"].values.tolist(), check["p_value"].values.tolist(), strict=True))
@@ -122,7 +122,8 @@ def test_a_check_sees_a_fault_up_to_the_level() -> None:
         def _p_values(self, data: Sequences) -> dict[str, float]:
             return {"above": 0.0501, "at": 0.05, "below": 0.01, "overall": 0.05}
 
-    checks = Checks(WALK, default_views(), "auto", 9, 0.05, torch.Generator(), progress=False)
+    views = default_views()
+    checks = Checks(WALK, views, views, "auto", 9, 0.05, torch.Generator(), progress=False)
     assert checks.seeing(WALK.draw(5, torch.Generator().manual_seed(0))) == ["at", "below", "overall"]
 
 

@@ -20,7 +20,7 @@ from pyro_ksd.kernels.direction import DirectionKernel, DirectionPart
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import MarkovSequence, SequenceModel, with_sampler
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein import TailBlockOperator, ZanellaOperator
+from pyro_ksd.stein import LengthOperator, ZanellaOperator
 from pyro_ksd.stein.assembly import assemble
 
 WALK = random_walk(3)
@@ -152,7 +152,7 @@ def test_a_held_walk_is_found_by_its_repeats() -> None:
 
 def test_a_wrong_length_is_found_by_the_operator_that_sees_it() -> None:
     view = find_view(WALK, drawn(random_walk(3, mean_length=25), 40), progress=False)
-    assert isinstance(view.operator, TailBlockOperator)
+    assert isinstance(view.operator, LengthOperator)
     assert kernel_of(view).name.startswith("length")
 
 

@@ -18,9 +18,17 @@ from torch import Tensor
 
 from pyro_ksd import View, ksd_check, verdict
 from pyro_ksd.checks.check_setup import set_up_check
-from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, keep_lengths, kinds_of_edits, recurrence
+from pyro_ksd.checks.views_argument import (
+    check_keeps_length,
+    chosen_views,
+    keep_lengths,
+    kinds_of_edits,
+    recurrence,
+    views_beside_draws,
+)
 from pyro_ksd.edits.neighborhoods import BeforeEnd, DoubleSubstitutions, Neighborhood, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
+from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.kernels import (
     CompositionKernel,
     ContiguousKernel,
@@ -32,14 +40,18 @@ from pyro_ksd.kernels import (
     SkipKernel,
     StartKernel,
 )
+from pyro_ksd.kernels.length import LengthDistribution
+from pyro_ksd.models import with_sampler
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.balancing import barker, mpf
 from pyro_ksd.stein.length_features import length_kernel
-from pyro_ksd.stein.operators import HeatBathOperator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.stein.operators import HeatBathOperator, LengthOperator, TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import default_views
 
 DATA = walk(hold=0.5).draw(12, torch.Generator().manual_seed(0))
+EVEN = torch.full((4,), 0.25, dtype=torch.double)
 
 
 def test_views_may_be_named() -> None:
@@ -99,6 +111,54 @@ def test_features_of_the_length_are_made_for_one_model() -> None:
     [same] = chosen_views("length", None, None, [walk(), walk()], DATA)
     assert isinstance(same.kernel, LengthKernel)
     assert same.kernel.distribution is None  # the square of the length, by which several models are compared
+
+
+def test_a_known_distribution_of_the_length_is_used() -> None:
+    distribution = walk().length_distribution()
+    views = chosen_views(None, None, "mpf", [walk()], DATA, lengths=distribution)
+    [length] = [view.operator for view in views if view.name == "length"]
+    assert isinstance(length, LengthOperator)
+    assert length.balancing is mpf
+    [alone] = chosen_views("length", None, "mpf", [walk()], DATA, lengths=distribution)
+    assert isinstance(alone.operator, LengthOperator)
+    [otherwise] = chosen_views("length", BeforeEnd(zs()), None, [walk()], DATA, lengths=LengthDistribution(0, EVEN))
+    assert isinstance(otherwise.operator, TailBlockOperator)
+
+
+def test_estimated_lengths_serve_where_null_draws_come_from_the_model() -> None:
+    own = View("mine", TailBlockOperator(), LengthKernel(distribution=LengthDistribution(1, EVEN)))
+    views = chosen_views(["length", own], None, None, [Unsampled(walk())], DATA, drawn=DATA)
+    found = views_beside_draws(views, ["length", own], DATA)
+    assert [type(view.operator) for view in found] == [LengthOperator, TailBlockOperator]
+    assert found[1] is own
+    assert views_beside_draws([own], own, DATA) == [own]
+    assert views_beside_draws(views, ["length", own], None) == views
+    given = DATA.with_covariates([[float(row)] for row in range(len(DATA))])
+    assert views_beside_draws(views, ["length", own], given) == views
+
+
+def test_which_lengths_a_check_compares() -> None:
+    """Known ones if the model tells them, those of its draws beside null draws, otherwise those of its ratios."""
+    options: dict[str, Any] = {"views": "length", "num_bootstrap": 19, "progress": False}
+    drawing = with_sampler(Unsampled(walk()), walk().draw)
+    statistics = {
+        name: float(ksd_check(model, DATA, bootstrap=bootstrap, **options)["ksd"]["statistic"][0])
+        for name, model, bootstrap in [
+            ("known", walk(), "parametric"),
+            ("known, signs", walk(), "wild"),
+            ("drawn", drawing, "parametric"),
+            ("drawn, signs", drawing, "wild"),
+        ]
+    }
+    assert statistics["known"] == statistics["known, signs"]
+    setup = set_up_check(drawing, DATA, (), "length", None, None, draws=True)
+    matrices = {
+        "drawn": stein_matrices(drawing, DATA, views_beside_draws(setup.views, "length", setup.drawn)),
+        "drawn, signs": stein_matrices(drawing, DATA, setup.views),
+    }
+    for name, [matrix] in matrices.items():
+        assert statistics[name] == pytest.approx(float(u_statistic(matrix)), rel=1e-10)
+    assert len(set(statistics.values())) == 3
 
 
 def test_impossible_sequences_say_nothing_of_the_length() -> None:

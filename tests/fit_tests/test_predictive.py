@@ -41,7 +41,7 @@ from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.balancing import barker
-from pyro_ksd.stein.length_features import length_kernel
+from pyro_ksd.stein.length_views import length_view
 from pyro_ksd.stein.views import default_views
 
 SIZE, STATES = 3, 2
@@ -178,7 +178,7 @@ def test_a_point_is_no_posterior() -> None:
 def test_realized_and_replicated_statistics_are_those_of_each_draw() -> None:
     check = check_of(VALUES, seed=5)
     generator, posterior = seeded_generator(5), PosteriorModels(first_order, DATA, VALUES)
-    views = default_views(length=length_kernel(posterior[0], DATA, zs(locations=1), barker))
+    views = default_views(length=length_view(posterior[0], DATA, zs(locations=1), barker))
     for index, model in enumerate(posterior):
         replicate = model.draw(len(DATA), generator)
         for name, data in (("realized", DATA), ("replicated", replicate)):

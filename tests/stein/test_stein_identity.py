@@ -41,9 +41,9 @@ from pyro_ksd.models import (
 )
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
-from pyro_ksd.stein.balancing import barker
-from pyro_ksd.stein.length_features import length_kernel
-from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator
+from pyro_ksd.stein.balancing import Balancing, barker, metropolis, mpf
+from pyro_ksd.stein.length_views import known_length_view, length_view
+from pyro_ksd.stein.operators import HeatBathOperator, LengthOperator, Operator, TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import View, default_views, further_views
 
 
@@ -191,12 +191,34 @@ def test_stein_features_have_mean_zero(name: str, operator: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_all_views_have_stein_features_of_mean_zero(name: str, around: Neighborhood) -> None:
     model, (sequences, p) = MODELS[name][0], space(*MODELS[name])
-    length = length_kernel(model, sequences, around.tail, barker)
+    length = length_view(model, sequences, around.tail, barker)
     views = [*default_views(around, "barker", length), *further_views(around), *default_views(around, "mpf")]
     for view, matrix in zip(views, stein_matrices(model, sequences, views), strict=True):
         assert isinstance(matrix, FeatureMatrix)
         scale = float(matrix.values.to_dense().abs().max()) if view.name == "length" else 1.0
         assert largest_mean(matrix, p) < 1e-12 * max(1.0, scale), view.name
+
+
+@pytest.mark.parametrize("balancing", [barker, mpf, metropolis])
+@pytest.mark.parametrize("name", MODELS)
+def test_known_lengths_have_stein_features_of_mean_zero(name: str, balancing: Balancing) -> None:
+    """Up to the probability of the lengths that are so improbable that they are left out."""
+    model, (sequences, p) = MODELS[name][0], space(*MODELS[name])
+    exact = model.length_distribution()
+    assert exact is not None
+    view = known_length_view(exact, zs(locations=1), balancing)
+    assert view is not None
+    assert isinstance(view.operator, LengthOperator)
+    kept = torch.isin(sequences.lengths, view.operator.distribution.lengths)
+    [matrix] = stein_matrices(model, sequences, [view])
+    assert isinstance(matrix, FeatureMatrix)
+    features = matrix.values.to_dense()
+    assert features.shape == (len(sequences), 5)
+    assert largest_mean(matrix, p) < (1e-12 + float(p[~kept].sum())) * float(features.abs().max())
+    # A Stein feature is the mean of a function less the function, which has the variance 1.
+    variance = (p[kept] @ features[kept].square()).tolist()
+    assert variance == pytest.approx([1.0 if value > 1e-9 else 0.0 for value in variance], abs=1e-6)
+    assert variance[0] > 0
 
 
 def test_views_move() -> None:

@@ -105,10 +105,10 @@ def test_the_balancing_function_is_that_of_content_length_and_surprise(
         default_views(balancing="gibbs")
 
 
-def test_the_kernel_of_the_length_can_be_another_one() -> None:
-    kernel = LengthKernel(lambda lengths: lengths.double())
-    views = {view.name: view for view in default_views(length=kernel)}
-    assert views["length"].kernel is kernel
+def test_the_view_of_the_length_can_be_another_one() -> None:
+    length = View("length", ZanellaOperator(), LengthKernel(lambda lengths: lengths.double()))
+    views = {view.name: view for view in default_views(length=length)}
+    assert views["length"] is length
     assert list(views) == list(DEFAULT)
 
 

@@ -13,7 +13,6 @@ from torch.distributions import constraints
 from pyro_ksd.edits.splices import Edits, SpliceBlock, check_edits
 from pyro_ksd.kernels.length import LengthDistribution
 from pyro_ksd.models.distributions.base import SequenceDistribution
-from pyro_ksd.models.distributions.chain_lengths import chain_lengths
 from pyro_ksd.models.distributions.forward_pass import HiddenChains, log_probabilities
 from pyro_ksd.models.distributions.log_space import safe_log, subtract
 from pyro_ksd.models.distributions.parameter_checks import (
@@ -25,6 +24,7 @@ from pyro_ksd.models.distributions.parameter_checks import (
     last_size,
 )
 from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
+from pyro_ksd.models.distributions.stopping_lengths import chain_lengths
 from pyro_ksd.sequences.container import Sequences
 
 _PIECE = 2**12  # edits at a time: their messages stay in the cache

@@ -13,7 +13,6 @@ from torch.distributions import Distribution, constraints
 
 from pyro_ksd.common.option_checks import check_number, found
 from pyro_ksd.kernels.length import LengthDistribution
-from pyro_ksd.models.distributions.chain_lengths import MOST_LENGTHS
 from pyro_ksd.models.distributions.local import LocalSequence
 from pyro_ksd.models.distributions.log_space import safe_log
 from pyro_ksd.models.distributions.parameter_checks import (
@@ -26,6 +25,7 @@ from pyro_ksd.models.distributions.parameter_checks import (
     last_size,
 )
 from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
+from pyro_ksd.models.distributions.stopping_lengths import MOST_LENGTHS
 
 _NO_TAIL = math.log(1e-12)  # the log-probability of a length from which on no longer ones are to be expected
 _ROUNDING = 1e-3  # of the sum of many probabilities in single precision

@@ -9,7 +9,6 @@ from torch.distributions import constraints
 
 from pyro_ksd.common.option_checks import check_number
 from pyro_ksd.kernels.length import LengthDistribution
-from pyro_ksd.models.distributions.chain_lengths import table_lengths
 from pyro_ksd.models.distributions.factor_table import context_is_possible
 from pyro_ksd.models.distributions.local import LocalSequence
 from pyro_ksd.models.distributions.log_space import safe_log
@@ -22,6 +21,7 @@ from pyro_ksd.models.distributions.parameter_checks import (
     last_size,
 )
 from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
+from pyro_ksd.models.distributions.stopping_lengths import table_lengths
 
 
 class MarkovSequence(LocalSequence):

@@ -14,10 +14,10 @@ from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.kernels.length import LengthDistribution
 from pyro_ksd.models.base import SequenceModel, check_alphabet_size
-from pyro_ksd.models.distributions.chain_lengths import table_lengths
 from pyro_ksd.models.distributions.factor_table import FactorTable, check_order
 from pyro_ksd.models.distributions.log_space import subtract
 from pyro_ksd.models.distributions.sampling import PAD
+from pyro_ksd.models.distributions.stopping_lengths import table_lengths
 from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.sequences.container import Sequences
 

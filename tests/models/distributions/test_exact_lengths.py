@@ -19,7 +19,7 @@ from pyro_ksd.models import (
     constrain,
     with_sampler,
 )
-from pyro_ksd.models.distributions import chain_lengths as module
+from pyro_ksd.models.distributions import stopping_lengths as module
 from pyro_ksd.sequences.container import Sequences
 
 DOUBLE = torch.double

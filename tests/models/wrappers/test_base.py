@@ -18,7 +18,7 @@ from pyro_ksd.models.duck_typing import AdaptedModel
 from pyro_ksd.models.wrappers.base import ModelWrapper
 from pyro_ksd.sequences.container import Sequences
 
-OWN = {"for_rows", "is_normalized", "is_threadsafe"}
+OWN = {"for_rows", "is_normalized", "is_threadsafe", "length_distribution"}
 """What each wrapper has to say itself: it may spoil what the model within promises."""
 
 PUBLIC = [name for name in vars(SequenceModel) if not name.startswith("_") and name not in OWN]
@@ -46,7 +46,9 @@ def recording() -> tuple[SequenceModel, list[tuple[Any, ...]], dict[str, object]
 def test_a_wrapper_promises_nothing_by_itself() -> None:
     assert not ModelWrapper(CHAIN_MODEL).is_normalized
     assert not ModelWrapper(CHAIN_MODEL).is_threadsafe
+    assert ModelWrapper(CHAIN_MODEL).length_distribution() is None
     assert CHAIN_MODEL.is_threadsafe
+    assert CHAIN_MODEL.length_distribution() is not None
 
 
 @pytest.mark.parametrize("name", PUBLIC)

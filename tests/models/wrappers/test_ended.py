@@ -137,20 +137,20 @@ def test_parametric_posterior_and_refitted_checks() -> None:
     assert parametric["ksd"].attrs["kind"] == "parametric"
     wild = ksd_check(bigrams, data, bootstrap="wild", **options)
     statistic = parametric["ksd"]["statistic"]
-    # Features of the length are made at sequences of the model, or at the data if it cannot be sampled.
+    # Only null draws of one model show how wrong estimated lengths are. Elsewhere, edits of the last symbol tell them.
     others = [name for name in statistic["view"].values if name != "length"]
     assert statistic.sel(view=others).values == pytest.approx(wild["ksd"]["statistic"].sel(view=others).values)
     draws = {"weight": torch.tensor([1.0, 0.9, 0.8]).double()}
     for order in (None, 1):
         predictive = ksd_check(generative, data, posterior=draws, order=order, **options)
-        realized = predictive["ksd_ppc"]["realized"].values[0, 0]
-        assert realized == pytest.approx(statistic.values)
+        realized = predictive["ksd_ppc"]["realized"][0, 0]
+        assert realized.sel(view=others).values == pytest.approx(statistic.sel(view=others).values)
 
     def refit(program: Any, sequences: Sequences) -> dict[str, Tensor]:
         return {"weight": torch.tensor(1.0).double()}
 
     refitted = ksd_check(generative, data, refit=refit, **options)
-    assert refitted["ksd"]["statistic"].values == pytest.approx(statistic.values)
+    assert refitted["ksd"]["statistic"].sel(view=others).values == pytest.approx(statistic.sel(view=others).values)
 
 
 def test_a_batch_gives_what_its_models_give() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view of the length that suits what is known of a model's lengths."""
+"""Views of the length, for what is known of the lengths of a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.balancing import Balancing, as_balancing
 from pyro_ksd.stein.length_features import length_kernel, smooth_kernel
-from pyro_ksd.stein.operators import LengthOperator, TailBlockOperator
+from pyro_ksd.stein.operators import LengthOperator, TailBlockOperator, changes_lengths
 from pyro_ksd.stein.views import View
 
 
@@ -46,7 +46,7 @@ def known_length_view(distribution: LengthDistribution, tail: Neighborhood, bala
     It sees wrong lengths whatever the probability to stop depends on.
 
     :param tail: and the balancing function, as for :func:`length_view`.
-    :returns: ``None`` if the edits do not change every length, or the distribution has only one.
+    :returns: ``None`` if the edits cannot change some length of the distribution, or it has only one.
 
     >>> import torch
     >>> from pyro_ksd.edits import zs
@@ -56,7 +56,7 @@ def known_length_view(distribution: LengthDistribution, tail: Neighborhood, bala
     3.0
     """
     found = distribution.without_gaps()
-    if not tail.changes_every_length or len(found.probability) < 2:
+    if len(found.probability) < 2 or not changes_lengths(tail, found):
         return None
     return View("length", LengthOperator(found, balancing, tail), smooth_kernel(found, balancing))
 

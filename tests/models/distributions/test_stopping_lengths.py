@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pyro_ksd.models.distributions.chain_lengths import chain_lengths
+from pyro_ksd.models.distributions.stopping_lengths import chain_lengths
 
 DOUBLE = torch.double
 
