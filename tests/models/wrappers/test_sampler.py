@@ -108,3 +108,9 @@ def test_lengths_are_those_of_the_model() -> None:
     assert found is not None
     assert expected is not None
     assert found.probability.equal(expected.probability)
+
+
+def test_a_wrong_generator_is_refused() -> None:
+    model = with_sampler(small_mrf(), lambda size, generator: Sequences.of([[0]] * size, 3))
+    with pytest.raises(ValueError, match="generator: expected"):
+        model.draw(3, 5)  # type: ignore[arg-type]
