@@ -12,6 +12,7 @@ from example_models import walk
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.null_draws import (
+    NullDraws,
     _parts,
     multinomial,
     null_statistics,
@@ -261,3 +262,22 @@ def test_the_bar_of_the_whole_work_moves_with_kernels_without_features() -> None
         reached: list[float] = []
         null_statistics(walk(), replicates, 3, views, 2**20, outer=SimpleNamespace(reach=reached.append))  # type: ignore[arg-type]
         assert reached == expected
+
+
+@pytest.mark.parametrize(("distinct", "is_refused"), [(9, False), (10, True)])
+def test_ten_distinct_sequences_do_not_come_again_by_chance(distinct: int, is_refused: bool) -> None:
+    rows = [[index // 5, index % 5] for index in range(distinct)]
+
+    def sampler(num_sequences: int, generator: torch.Generator) -> Sequences:
+        return Sequences.of((rows * num_sequences)[:num_sequences], 5)
+
+    model = MarkovSequence.from_transitions(torch.ones(5) / 5, torch.ones(5, 5) / 5, stop=0.3)
+
+    def draw() -> NullDraws:
+        return parametric_bootstrap(with_sampler(model, sampler), distinct, [NGRAMS], 65, seeded())
+
+    if is_refused:
+        with pytest.raises(ValueError, match="found the same one again"):
+            draw()
+    else:
+        assert len(draw().statistic) == 65
