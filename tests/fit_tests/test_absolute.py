@@ -300,3 +300,15 @@ def test_a_test_of_partitioned_data_has_no_visits_of_all() -> None:
 def test_tables_are_asked_for_by_a_flag() -> None:
     with pytest.raises(ValueError, match="verified_tables: expected True or False"):
         goodness_of_fit(walk(), data(), default_views()[:1], verified_tables="auto")  # type: ignore[arg-type]
+
+
+def test_null_draws_of_wrong_tables_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the tables is left, not even in the random numbers."""
+    monkeypatch.setattr("pyro_ksd.models.wrappers.verified_tables.found_order", lambda model, data: 1)
+    model = Planted([0, 1], 0.5)
+    rows = model.chain.draw(30, torch.Generator().manual_seed(1))
+    options: dict[str, Any] = {"bootstrap": "parametric", "num_bootstrap": 70, "seed": 5}
+    plain = goodness_of_fit(model, rows, default_views()[:2], **options)
+    found = goodness_of_fit(model, rows, default_views()[:2], verified_tables=True, **options)
+    assert found.verified_order is None
+    assert found.null.statistic.equal(plain.null.statistic)

@@ -5,10 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from pyro_ksd.fit_tests import (
+    absolute,
+    factor_tolerance,
+    fault_sizes,
+    largest_shares,
+    localization,
+    lookahead,
+    tilt_selection,
+    tilting,
+)
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.count_rates import mean_counts, mean_rates
 from pyro_ksd.fit_tests.discrepancy_bounds import closeness
@@ -49,3 +60,20 @@ from pyro_ksd.fit_tests.tilting import tilts
 def test_options_that_are_left_out(function: Callable[..., Any], expected: dict[str, Any]) -> None:
     options = signature(function).parameters
     assert {name: options[name].default for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        (absolute, {"SMALL_SAMPLE": 100, "FEW_EDITS": 20_000, "SAMPLED_CHUNKS": 100}),
+        (fault_sizes, {"MOST_SIZED": 10, "COVERAGE": 0.95}),
+        (factor_tolerance, {"FACTOR": 1.25, "MOST_NGRAMS": 100}),
+        (largest_shares, {"MOST_EDITS": 100, "MOST_SHOWN": 1000}),
+        (localization, {"MOST_FEATURES": 1000}),
+        (tilt_selection, {"MOST_FACTORS": 20}),
+        (tilting, {"LEAST_EVENTS": 5.0}),
+        (lookahead, {"FEW_CHUNKS": 8}),
+    ],
+)
+def test_how_much_is_reported_and_from_what_on(module: ModuleType, expected: dict[str, float]) -> None:
+    assert {name: getattr(module, name) for name in expected} == expected

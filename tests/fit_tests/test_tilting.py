@@ -403,3 +403,9 @@ def test_tolerances_are_factors_of_at_least_1(tolerance: Any) -> None:
     for look in (own.within, own.outside):
         with pytest.raises(ValueError, match="tolerance: expected a "):
             look(tolerance)
+
+
+def test_portions_are_typical_gains_and_losses() -> None:
+    gains = torch.tensor([[2.0, 0.0], [4.0, 0.0]], dtype=torch.double)
+    losses = torch.tensor([[0.0, 0.0], [3.0, 0.0]], dtype=torch.double)
+    assert Sides.of(gains, losses).portions.tolist() == [[20 / 6, 0.0], [3.0, 0.0]]
