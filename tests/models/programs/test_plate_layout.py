@@ -174,7 +174,7 @@ def test_up_to_twenty_enumerated_sites_need_no_markov(count: int, is_refused: bo
 
     layout = Layout("sequences", -1, frozenset())
     if is_refused:
-        with pytest.raises(ValueError, match="found 21 enumerated sites without pyro.markov"):
+        with pytest.raises(ValueError, match=r"found 21 enumerated sites without pyro\.markov"):
             check_latents(trace(program, 3), layout)
     else:
         check_latents(trace(program, 3), layout)
