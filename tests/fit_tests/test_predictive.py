@@ -457,3 +457,10 @@ def test_draws_in_several_batches_are_those_of_one_batch(monkeypatch: pytest.Mon
     assert sizes == [1]
     for group in ("ksd_ppc", "ksd_null"):
         xr.testing.assert_allclose(apart[group].to_dataset(), together[group].to_dataset(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1.0, 1e6])
+def test_the_unit_of_statistics_does_not_matter_to_ties(unit: float) -> None:
+    realized = torch.tensor([3.0, 1.0, 2.0, 5.0], dtype=torch.double)
+    replicated = torch.tensor([2.0, 1.0 - 1e-12, 4.0, 4.9], dtype=torch.double)
+    assert float(predictive_p_value(unit * realized, unit * replicated)) == 3 / 5
