@@ -179,6 +179,14 @@ def test_divergences() -> None:
     found = divergences(mcmc)
     assert found is not None
     assert found.tolist() == [[True, False, True]]
+    mcmc._diagnostics.append({"divergences": [1]})
+    both = divergences(mcmc)
+    assert both is not None
+    assert both.tolist() == [[True, False, True], [False, True, False]]
+    for silent in ({}, None):
+        mcmc._diagnostics[1] = silent  # one chain does not say
+        assert divergences(mcmc) is None
+    del mcmc._diagnostics[1]
     del mcmc._diagnostics[0]["divergences"]
     assert divergences(mcmc) is None
     assert divergences(many()) is None
