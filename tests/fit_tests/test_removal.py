@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import pytest
@@ -169,3 +170,14 @@ def test_pushes_of_parts_add_up(matrix: FeatureMatrix, cut: int) -> None:
 def test_features_with_a_score_of_0_are_not_looked_at() -> None:
     values = torch.tensor([[1.0, 1.0], [-1.0, 1.0]], dtype=torch.double)  # the first one adds up to 0
     assert Pushes.none(SteinSums.of(FeatureMatrix(values))).codes.tolist() == [1]
+
+
+def test_pushes_far_below_the_largest_are_in_the_last_of_640_classes() -> None:
+    """There are 32 classes for each factor of 2, and 20 such factors."""
+    values = torch.tensor([1.0, 2.0**-1.01, 2.0**-19.99, 2.0**-25, 2.0**-40], dtype=torch.double)[:, None]
+    found = pushes_of(FeatureMatrix(values), size=5)
+    reach = float(values.square().sum().sqrt())
+    expected = [min(int(32 * math.log2(reach / value)), 639) for value in values[:, 0].tolist()]
+    assert found.number.shape == (1, 640)
+    assert found.number[0].nonzero()[:, 0].tolist() == sorted(set(expected))
+    assert found.number[0, 639] == 2
