@@ -174,7 +174,7 @@ def test_features_with_a_score_of_0_are_not_looked_at() -> None:
 
 def test_pushes_far_below_the_largest_are_in_the_last_of_640_classes() -> None:
     """There are 32 classes for each factor of 2, and 20 such factors."""
-    values = torch.tensor([1.0, 2.0**-1.01, 2.0**-19.99, 2.0**-25, 2.0**-40], dtype=torch.double)[:, None]
+    values = torch.tensor([1.0, 2.0**-1.01, 2.0**-19.5, 2.0**-25, 2.0**-40], dtype=torch.double)[:, None]
     found = pushes_of(FeatureMatrix(values), size=5)
     reach = float(values.square().sum().sqrt())
     expected = [min(int(32 * math.log2(reach / value)), 639) for value in values[:, 0].tolist()]
