@@ -133,3 +133,8 @@ def test_work_of_other_draws_is_not_gone_on_with(models: PosteriorModels, tmp_pa
         compare_held_out(models, DATA, VIEWS[:2], seeded_generator(4), checkpoint=kept)
     with pytest.raises(ValueError, match="differs in: model or views"):
         compare_held_out(models.of_draws(slice(1, 20)), DATA, VIEWS, seeded_generator(4), checkpoint=kept)
+
+
+def test_two_sequences_are_needed(models: PosteriorModels) -> None:
+    with pytest.raises(ValueError, match="expected at least 2 sequences, found 1"):
+        compare_held_out(models, DATA[:1], VIEWS, seeded_generator(4))
