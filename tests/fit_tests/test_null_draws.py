@@ -281,3 +281,10 @@ def test_ten_distinct_sequences_do_not_come_again_by_chance(distinct: int, is_re
             draw()
     else:
         assert len(draw().statistic) == 65
+
+
+def test_views_without_named_features_have_no_largest_score() -> None:
+    replicates = walk().draw(6, seeded())
+    found = null_statistics(walk(), replicates, 3, [HAMMING], 2**20)
+    assert found.extreme.dtype == found.statistic.dtype == torch.double
+    assert found.extreme.isnan().all()
