@@ -109,5 +109,5 @@ def test_codes_are_integers_also_after_a_chunk_without_edits() -> None:
     for found in (empty, TopEdits.cat([empty, some])):
         assert {found.sequence.dtype, found.position.dtype, found.removed.dtype, found.inserted.dtype} == {torch.long}
     assert edit_key(TopEdits.cat([empty, some])) == edit_key(some)
-    assert stacked([]).shape == (0, 0)
+    assert (stacked([]).shape, stacked([]).dtype) == ((0, 0), torch.long)
     assert stacked([torch.ones(1, 1), torch.ones(1, 2)], torch.nan)[0, 1].isnan()
