@@ -39,6 +39,24 @@ class Unsampled(SequenceModel):
         return self._model.log_ratio(sequences, edits)
 
 
+class Stopped(Unsampled):
+    """A model whose user presses Ctrl-C when some more edits than a number were scored.
+
+    :ivar scored: how many edits were scored.
+    """
+
+    def __init__(self, model: SequenceModel, after: float) -> None:
+        super().__init__(model)
+        self.after = after
+        self.scored = 0
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        self.scored += len(edits)
+        if self.scored > self.after:
+            raise KeyboardInterrupt
+        return super().log_ratio(sequences, edits)
+
+
 def random_entries(*shape: int) -> Tensor:
     """Numbers between 0 and 1, always the same ones for a shape."""
     return torch.rand(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(sum(shape)))

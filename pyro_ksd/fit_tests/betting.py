@@ -179,7 +179,7 @@ class _Blocks:
 
 def _score(total: Tensor, squares: Tensor) -> Tensor:
     """Sums over their spreads; 0 where nothing was seen."""
-    return torch.where(squares > 0, total / squares.clamp(min=1e-300).sqrt(), 0.0)
+    return torch.where(squares > 0, total / squares.sqrt(), 0.0)
 
 
 def log_mean_evidence(paths: Sequence[Tensor]) -> Tensor:

@@ -121,8 +121,8 @@ def _growth(model: SequenceModel, data: Sequences, row: int, path: Tensor, lengt
     """How the mass changes by a further symbol, along a path.
 
     :param row: the sequence whose covariates count.
-    :returns: the log-joints of its beginnings, ``[M]``; and, for those that are possible, the log-ratios of all their
-        extensions by one symbol together to them, 0 for a change that is nothing but rounding.
+    :returns: the log-joints of its beginnings, ``[M]``; and the log-ratios of all their extensions by one symbol
+        together to them, 0 for a change that is nothing but rounding, not negative for impossible beginnings.
     """
     ends = torch.tensor(lengths, dtype=torch.long)
     width = max(lengths, default=0)
@@ -131,7 +131,7 @@ def _growth(model: SequenceModel, data: Sequences, row: int, path: Tensor, lengt
     own = model.log_joint(data.derived(beginnings, ends, [row] * len(ends)))
     grown = ends.repeat_interleave(data.alphabet_size) + 1
     extended = model.log_joint(data.derived(longer, grown, [row] * len(longer)))
-    return own, _change(own, extended.view(-1, data.alphabet_size))[own > -torch.inf]
+    return own, _change(own, extended.view(-1, data.alphabet_size))
 
 
 def _extensions(tokens: Tensor, lengths: Tensor, alphabet_size: int) -> Tensor:

@@ -32,7 +32,7 @@ def length_view(
     >>> from pyro_ksd.edits import zs
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import barker
-    >>> view = length_view(random_walk(3, mean_length=8), Sequences.of(["ab"]), zs(locations=1), barker)
+    >>> view = length_view(random_walk(3, mean_length=8), Sequences.of(["ab"], "abc"), zs(locations=1), barker)
     >>> view.name, round(view.kernel.distribution.mean, 1)
     ('length', 8.0)
     """

@@ -130,9 +130,9 @@ class SteinSums:
             return self.total if features.codes is None else self.total[features.codes]
         columns = features.values.shape[1]
         codes = torch.arange(columns) if features.codes is None else features.codes
-        place = torch.searchsorted(self.codes, codes).clamp_(max=max(0, len(self.codes) - 1))
         if not len(self.codes):
             return self.total.new_zeros(columns)
+        place = torch.searchsorted(self.codes, codes).clamp_(max=len(self.codes) - 1)
         return self.total[place] * (self.codes[place] == codes)
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyro
@@ -11,13 +13,15 @@ import torch
 from example_models import Unsampled, walk
 
 from pyro_ksd import ksd_check
+from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.edits.neighborhoods import Substitutions
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.fit_tests import absolute
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.null_draws import wild_bootstrap
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
-from pyro_ksd.models import LoopProgram, with_sampler
+from pyro_ksd.models import LoopProgram, MarkovSequence, with_sampler
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.sequences.container import Sequences
@@ -25,6 +29,7 @@ from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.views import View, default_views
+from pyro_ksd.stein.visits import Visits
 
 
 def data(hold: float = 0.0, num: int = 20, seed: int = 1) -> Sequences:
@@ -204,3 +209,106 @@ def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[s
         goodness_of_fit(walk(), data, default_views()[:1], bootstrap="wild", num_bootstrap=5, progress=progress)
         shown = terminal.readouterr().err
         assert ("Stein features: 100%" in shown) == progress
+
+
+class Planted(SequenceModel):
+    """A chain without short cuts; sequences that contain a word are another factor as probable."""
+
+    alphabet_size = 3
+
+    def __init__(self, word: list[int], log_factor: float) -> None:
+        even = torch.full((3, 3), 1 / 3, dtype=torch.double)
+        self.chain = MarkovSequence.from_transitions(even[0], even, stop=0.1)
+        self.word = torch.tensor(word)
+        self.log_factor = log_factor
+
+    def log_joint(self, sequences: Sequences) -> torch.Tensor:
+        tokens = torch.nn.functional.pad(sequences.padded(-1), (0, len(self.word)), value=-1)
+        seen = (tokens.unfold(1, len(self.word), 1) == self.word).all(-1).any(-1)
+        return self.chain.log_joint(sequences) + self.log_factor * seen
+
+    @property
+    def can_draw(self) -> bool:
+        return True
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        return self.chain.draw(num_sequences, generator)
+
+
+@pytest.mark.parametrize(("word", "order"), [([0], 1), ([0, 1, 2, 0, 1], None)])
+def test_verified_tables_change_no_number(word: list[int], order: int | None) -> None:
+    """A word of one symbol is no dependence; the table of a model that looks far back is dropped again."""
+    model = Planted(word, 0.0 if order else 0.5)
+    rows = model.chain.draw(40, torch.Generator().manual_seed(1))
+    possible = rows[~torch.tensor(["0, 1, 2, 0, 1" in str(x) for x in rows.to_lists()])]
+    options: dict[str, Any] = {"bootstrap": "parametric", "num_bootstrap": 30, "seed": 5}
+    plain = goodness_of_fit(model, possible, default_views()[:3], **options)
+    found = goodness_of_fit(model, possible, default_views()[:3], verified_tables=True, **options)
+    assert plain.verified_order is None
+    assert found.verified_order == order
+    torch.testing.assert_close(found.null.statistic, plain.null.statistic, rtol=1e-6, atol=1e-9)
+    if order is None:
+        assert found.null.statistic.equal(plain.null.statistic)
+
+
+@pytest.mark.parametrize("bootstrap", ["wild", "parametric"])
+def test_work_on_other_data_models_or_draws_is_not_gone_on_with(bootstrap: Any, tmp_path: Path) -> None:
+    kept, views = Checkpoint(tmp_path / "kept"), default_views()[:3]
+    options: dict[str, Any] = {"bootstrap": bootstrap, "num_bootstrap": 9, "seed": 5, "checkpoint": kept}
+    first = goodness_of_fit(walk(), data(), views, **options)
+    again = goodness_of_fit(walk(), data(), views, **options)
+    assert again.null.statistic.equal(first.null.statistic)
+    other_kernel = [*views[:2], View(views[2].name, views[2].operator, ContiguousKernel(2))]
+    other_rates = [View(view.name, ZanellaOperator(balancing="mpf"), view.kernel) for view in views]
+    changed: list[tuple[str, SequenceModel, Sequences, list[View], dict[str, Any]]] = [
+        ("data", walk(), data(seed=2), views, {}),
+        ("views", walk(), data(), views[:2], {}),
+        ("model or views", walk(hold=0.1), data(), views, {}),
+        ("model or views", walk(), data(), other_kernel, {}),
+        ("model or views", walk(), data(), other_rates, {}),
+        ("num_bootstrap", walk(), data(), views, {"num_bootstrap": 10}),
+        ("seed", walk(), data(), views, {"seed": 6}),
+        ("bootstrap", walk(), data(), views, {"bootstrap": {"wild": "parametric", "parametric": "wild"}[bootstrap]}),
+    ]
+    for name, model, rows, own, changes in changed:
+        with pytest.raises(ValueError, match=f"which differs in: .*{name}"):
+            goodness_of_fit(model, rows, own, **(options | changes))
+
+
+def test_the_model_is_known_by_all_it_says_of_the_sequences() -> None:
+    """Log-joints that are known already, and ratios that differ from them."""
+    visits = Visits(walk(), data(), default_views()[:1])
+    known = walk().log_joint(data())
+    own = absolute.fingerprint(visits, None)
+    assert own == absolute.fingerprint(visits, known)
+    assert own != absolute.fingerprint(visits, known + 1)
+
+    class OtherRatios(Unsampled):
+        def log_ratio(self, sequences: Sequences, edits: Edits) -> torch.Tensor:
+            return super().log_ratio(sequences, edits) + 0.1
+
+    assert own != absolute.fingerprint(Visits(OtherRatios(walk()), data(), default_views()[:1]), known)
+
+
+def test_a_test_of_partitioned_data_has_no_visits_of_all() -> None:
+    found = goodness_of_fit(walk(), data(), default_views()[:1], num_bootstrap=5)
+    assert found.visits_of_all("localize") is found.visits
+    with pytest.raises(ValueError, match="localize: expected a test of data in memory, found one of partitioned data"):
+        replace(found, visits=None).visits_of_all("localize")
+
+
+def test_tables_are_asked_for_by_a_flag() -> None:
+    with pytest.raises(ValueError, match="verified_tables: expected True or False"):
+        goodness_of_fit(walk(), data(), default_views()[:1], verified_tables="auto")  # type: ignore[arg-type]
+
+
+def test_null_draws_of_wrong_tables_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the tables is left, not even in the random numbers."""
+    monkeypatch.setattr("pyro_ksd.models.wrappers.verified_tables.found_order", lambda model, data: 1)
+    model = Planted([0, 1], 0.5)
+    rows = model.chain.draw(30, torch.Generator().manual_seed(1))
+    options: dict[str, Any] = {"bootstrap": "parametric", "num_bootstrap": 70, "seed": 5}
+    plain = goodness_of_fit(model, rows, default_views()[:2], **options)
+    found = goodness_of_fit(model, rows, default_views()[:2], verified_tables=True, **options)
+    assert found.verified_order is None
+    assert found.null.statistic.equal(plain.null.statistic)

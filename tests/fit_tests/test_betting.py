@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import product
 
 import pytest
 import torch
 from torch import Tensor
 
-from pyro_ksd.fit_tests.betting import BLOCK, STAKES, Bets, log_mean_evidence
+from pyro_ksd.fit_tests.betting import BLOCK, Bets, log_mean_evidence
 
 
 def random_psi(num: int, width: int, seed: int = 0) -> Tensor:
@@ -21,13 +22,14 @@ def random_psi(num: int, width: int, seed: int = 0) -> Tensor:
 def plain_path(psi: list[list[float]], reach: float, memory: float | None) -> list[float]:
     """The mean wealth after each sequence, one multiplication at a time."""
     width = len(psi[0])
+    stakes = [0.9, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
     total, squares, direction = [0.0] * width, [0.0] * width, [0.0] * width
-    wealth = [1.0] * len(STAKES)
+    wealth = [1.0] * len(stakes)
     path = []
     for i, row in enumerate(psi):
         most = reach * (max(0.0, *direction) - min(0.0, *direction))
         payoff = sum(g * value for g, value in zip(direction, row, strict=True)) / most if most else 0.0
-        for k, stake in enumerate(STAKES.tolist()):
+        for k, stake in enumerate(stakes):
             if memory is not None:
                 wealth[k] = max(wealth[k], 1.0)
             wealth[k] *= 1 + stake * payoff
@@ -35,10 +37,10 @@ def plain_path(psi: list[list[float]], reach: float, memory: float | None) -> li
         for u, value in enumerate(row):
             total[u] += value
             squares[u] += value**2
-        if i % BLOCK == BLOCK - 1:
+        if i % 16 == 15:
             z = [a / math.sqrt(b) if b else 0.0 for a, b in zip(total, squares, strict=True)]
             direction = [min(max(value, -3.0), 3.0) for value in z]
-            kept = 1.0 if memory is None else math.exp(-BLOCK / memory)
+            kept = 1.0 if memory is None else math.exp(-16 / memory)
             total = [kept * value for value in total]
             squares = [kept * value for value in squares]
     return path
@@ -106,6 +108,42 @@ def test_directions_are_chosen_from_the_past_alone() -> None:
 def test_a_wrong_bound_is_refused() -> None:
     with pytest.raises(ValueError, match="reach: expected a bound"):
         Bets.at_start(1, 0.5).after(torch.ones(2 * BLOCK, 1, dtype=torch.double), 0)
+
+
+def test_a_bound_that_is_just_reached_is_right() -> None:
+    """Payoffs of 1, up to rounding; a bound that is too small by one in a million is refused."""
+    psi = torch.ones(2 * BLOCK, 1, dtype=torch.double)
+    _, path = Bets.at_start(1, 1 - 1e-12).after(psi, 0)
+    assert float(path[-1].exp()) == pytest.approx(plain_path(psi.tolist(), 1.0, None)[-1], rel=1e-9)
+    with pytest.raises(ValueError, match="reach: expected a bound"):
+        Bets.at_start(1, 1 - 1e-6).after(psi, 0)
+
+
+def test_scores_are_sums_over_their_spreads() -> None:
+    psi = random_psi(20, 3)
+    psi[:, 1] = 0.0
+    bets, _ = Bets.at_start(3, 3.0).after(psi, 0)
+    expected = psi.sum(0) / psi.square().sum(0).sqrt()
+    expected[1] = 0.0
+    assert bets.z.allclose(expected)
+    assert Bets.at_start(3, 3.0).z.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Bets.at_start(0, 1.0), "num_features"),
+        (lambda: Bets.at_start(1, 0.0), "reach"),
+        (lambda: Bets.at_start(1, 1.0, memory=-1.0), "memory"),
+        (lambda: Bets.at_start(1, 1.0).after(torch.ones(1, 1).double(), -1), "begin"),
+        (lambda: Bets.at_start(1, 1.0).after(torch.ones(1, 2).double(), 0), "psi"),
+        (lambda: Bets.at_start(1, 1.0).after([[1.0]], 0), "psi"),
+        (lambda: log_mean_evidence(3.0), "paths"),
+    ],
+)
+def test_wrong_arguments(wrong: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wrong()
 
 
 def test_the_mean_of_views() -> None:

@@ -169,3 +169,14 @@ def test_coverage(kind: str, size: int) -> None:
         assert number >= binom.ppf(0.0005, runs, 0.90)
         if size > 50 and kind in ("20 in all", "20 in twos", "lengths", "half"):  # of few occurrences it is larger
             assert number <= binom.ppf(0.9995, runs, 0.97)
+
+
+def test_two_sequences_are_enough_and_shares_above_one_half_are_those_of_the_others() -> None:
+    assert one([1.0, 2.0])[0] == 1.5
+    with pytest.raises(ValueError, match="counts: expected those of at least two sequences, found 1"):
+        one([1.0])
+    plain = one([1.0] * 5 + [0.0] * 5)
+    assert one([1.0] * 5 + [0.0] * 5, is_share=True) == pytest.approx([0.5, plain[1], min(plain[2], 1.0)])
+    most = one([1.0] * 8 + [0.0] * 2, is_share=True)
+    few = one([1.0] * 2 + [0.0] * 8, is_share=True)
+    assert most == pytest.approx([1 - few[0], 1 - few[2], 1 - few[1]])

@@ -94,3 +94,8 @@ def test_the_rank_of_the_quantile_is_not_cut_by_rounding() -> None:
     wild = draws(matrix, 99, 0)
     below, exact, above = (float(closeness([matrix], wild, level).upper) for level in (0.285, 0.29, 0.295))
     assert below > exact == above  # in floating point, 0.29 * 100 is smaller than 29
+
+
+def test_one_sequence_is_too_few() -> None:
+    with pytest.raises(ValueError, match="expected at least 2 sequences, found 1"):
+        closeness([FeatureMatrix(torch.ones(1, 3, dtype=torch.double))], torch.zeros(9, 1, dtype=torch.double))

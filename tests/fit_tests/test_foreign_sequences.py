@@ -171,3 +171,12 @@ def test_products_with_the_level_and_the_tolerance_are_not_cut_by_rounding() -> 
     assert below < exact == above
     below, exact, above = (tolerance_p_value([pushes], extreme, share)[1].item() for share in (0.065, 0.07, 0.075))
     assert below == exact < above
+
+
+def test_features_that_no_sequence_has_have_no_foreign_share() -> None:
+    nothing = pushes_of(FeatureMatrix(torch.zeros(100, 2, dtype=torch.double)))
+    assert not len(nothing.codes)
+    found = foreign_share([nothing, PUSHES[0]], EXTREME.flip(1))
+    assert found.share[0] == 0.0
+    assert found.share[1] > 0
+    assert foreign_share([nothing], EXTREME[:, :1]).share_overall == 0.0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyro
@@ -12,6 +13,7 @@ import torch
 
 from pyro_ksd import MarkovSequence, Sequences
 from pyro_ksd.common.block_runs import draw_blocks
+from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests import held_out
@@ -112,3 +114,34 @@ def test_one_draw_is_too_few(models: PosteriorModels) -> None:
 def test_one_sequence_is_too_few(models: PosteriorModels) -> None:
     with pytest.raises(ValueError, match="expected at least 2 sequences, found 1"):
         compare_held_out(models, DATA[:1], VIEWS, seeded_generator(0))
+
+
+def test_two_draws_are_needed_and_enough(models: PosteriorModels) -> None:
+    with pytest.raises(ValueError, match=r"posterior: expected at least 2 draws, .* found 1"):
+        compare_held_out(models.of_draws(slice(1)), DATA, VIEWS, seeded_generator(4))
+    two = compare_held_out(models.of_draws(slice(2)), DATA, VIEWS, seeded_generator(4))
+    assert two.null.statistic.shape == (1, len(VIEWS))
+
+
+def test_sequences_that_an_averaged_draw_calls_impossible_are_refused(models: PosteriorModels) -> None:
+    moves = models.values["moves"].clone()
+    moves[0, 0] = torch.tensor([0.5, 0.0, 0.5])  # "ab" cannot be
+    wrong = PosteriorModels(program, DATA, {"initial": models.values["initial"], "moves": moves})
+    with pytest.raises(ValueError, match="probability zero to"):
+        compare_held_out(wrong, DATA, VIEWS, seeded_generator(4))
+
+
+def test_work_of_other_draws_is_not_gone_on_with(models: PosteriorModels, tmp_path: Path) -> None:
+    kept = Checkpoint(tmp_path / "kept")
+    first = compare_held_out(models, DATA, VIEWS, seeded_generator(4), checkpoint=kept)
+    again = compare_held_out(models, DATA, VIEWS, seeded_generator(4), checkpoint=kept)
+    assert again.null.statistic.equal(first.null.statistic)
+    with pytest.raises(ValueError, match="differs in: views"):
+        compare_held_out(models, DATA, VIEWS[:2], seeded_generator(4), checkpoint=kept)
+    with pytest.raises(ValueError, match="differs in: model or views"):
+        compare_held_out(models.of_draws(slice(1, 20)), DATA, VIEWS, seeded_generator(4), checkpoint=kept)
+
+
+def test_two_sequences_are_needed(models: PosteriorModels) -> None:
+    with pytest.raises(ValueError, match="expected at least 2 sequences, found 1"):
+        compare_held_out(models, DATA[:1], VIEWS, seeded_generator(4))

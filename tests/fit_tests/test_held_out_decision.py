@@ -146,3 +146,10 @@ def test_scores_and_p_values_of_features_are_combined_as_those_of_independent_fo
         assert float(joined.z[index]) == pytest.approx(z)
         assert float(joined.mean[index]) == pytest.approx(mean)
         assert float(joined.p_value[index]) == pytest.approx(combine_pvalues(p_values, "fisher").pvalue)
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match="views: expected a list of View objects"):
+        split_predictive([], [], [])
+    with pytest.raises(ValueError, match="parts: expected what compare_held_out gave, for each fold"):
+        split_predictive([3], [torch.arange(4)], default_views())  # type: ignore[list-item]

@@ -151,3 +151,30 @@ def test_of_large_data_some_sequences_are_looked_at_first(
     view = View("pairs", ZanellaOperator(), ContiguousKernel(2))
     assert recurring_views([view], Sequences.of(rows, alphabet)) == [0]
     assert asked == looked_at
+
+
+@pytest.mark.parametrize(("more", "is_left_out"), [(0, False), (1, True)])
+def test_one_run_in_ten_must_recur(more: int, is_left_out: bool) -> None:
+    """Two of twenty pairs are the same in two sequences, then two of twenty-one; all single symbols recur."""
+    one = list(range(11))
+    other = [0, 1, 3, 5, 7, 9, 2, 4, 6, 8, 10]
+    data = Sequences.of([one, [*other, 0][: 11 + more]], 11)
+    views = [
+        View("pairs", ZanellaOperator(), ContiguousKernel(2)),
+        View("symbols", ZanellaOperator(), ContiguousKernel(1)),
+    ]
+    assert recurrence(data, 2) == (2 / 21 if more else 0.1)
+    if is_left_out:
+        with pytest.warns(UserWarning, match="pairs cannot be used with the wild bootstrap: fewer than 10 %"):
+            assert recurring_views(views, data) == [1]
+    else:
+        assert recurring_views(views, data) == [0, 1]
+
+
+def test_sequences_that_are_too_short_for_any_run() -> None:
+    assert recurrence(Sequences.of([[0], [1], []], 2), 1) == 0.0
+    assert recurrence(Sequences.of([[], [], []], 2), 1) == 0.0
+    assert (
+        recurrence(Sequences.of([[0, 1], [1]], 2).derived(torch.zeros(2, 3, dtype=torch.long), torch.tensor([1, 2])), 3)
+        == 0.0
+    )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -66,3 +67,41 @@ def test_growth_in_plain_sums() -> None:
     assert jumps.owner.tolist() == list(owners)
     assert jumps.change.tolist() == list(changes)
     torch.testing.assert_close(jumps.log_ratio, torch.tensor(ratios, dtype=torch.double), rtol=1e-10, atol=1e-12)
+
+
+def test_sums_and_tables_in_plain_loops() -> None:
+    model = bounded(spread_chain())
+    data = SPACE[(model.log_joint(SPACE) > -torch.inf).nonzero().squeeze(1)[:9]]
+    [jumps] = jumps_of(model, data, zs(), COUNTS)
+    generator = torch.Generator().manual_seed(0)
+    of_edits = torch.rand(len(jumps.log_ratio), 2, dtype=torch.double, generator=generator)
+    of_changes = torch.rand(len(jumps.change), dtype=torch.double, generator=generator)
+    by_owner = torch.zeros(9, 2, dtype=torch.double)
+    for owner, value in zip(jumps.owner.tolist(), of_edits, strict=True):
+        by_owner[owner] += value
+    sums = torch.zeros(9, len(COUNTS), dtype=torch.double)
+    table = torch.zeros(len(jumps.log_ratio), 2, dtype=torch.double)
+    chosen = [3, 1]
+    columns = zip(jumps.edit.tolist(), jumps.count.tolist(), jumps.change.tolist(), of_changes.tolist(), strict=True)
+    for edit, count, change, value in columns:
+        sums[jumps.owner[edit], count] += value
+        if count in chosen:
+            table[edit, chosen.index(count)] = change
+    torch.testing.assert_close(jumps.by_owner(of_edits), by_owner)
+    torch.testing.assert_close(jumps.sums(of_changes, len(COUNTS)), sums)
+    assert jumps.matrix(chosen).equal(table)
+    assert len(table.unique()) > 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sequences": ["ab"]}, "sequences"),
+        ({"neighborhood": 3}, "neighborhood"),
+        ({"counts": [Count("ngram", (9,))]}, "9"),
+    ],
+)
+def test_wrong_arguments(change: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"sequences": SPACE[:3], "neighborhood": zs(), "counts": COUNTS}
+    with pytest.raises(ValueError, match=message):
+        jumps_of(bounded(spread_chain()), **(arguments | change))

@@ -10,9 +10,11 @@ from torch import Tensor
 
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.fit_tests import largest_shares
-from pyro_ksd.fit_tests.largest_shares import MOST_EDITS, LargestShares, TopEdits
+from pyro_ksd.fit_tests.largest_shares import MOST_EDITS, LargestShares, TopEdits, stacked
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.weighting import weighted_edits
+
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 def chunks(sizes: list[int]) -> list[WeightedEdits]:
@@ -97,3 +99,15 @@ def test_nothing() -> None:
     assert found.sequences.sequence.tolist() == [5, 6]
     assert found.sequences.attribution.nansum() == 0
     assert len(found.edits.share) == 0
+
+
+def test_codes_are_integers_also_after_a_chunk_without_edits() -> None:
+    one, other = chunks([2, 3])
+    none = one.edits.select(torch.zeros(0, dtype=torch.long))
+    empty = TopEdits.of(WeightedEdits(0, one.sequences, none, one.weights[:0]), one.weights[:0])
+    some = TopEdits.of(other, torch.ones(len(other.edits), dtype=torch.double))
+    for found in (empty, TopEdits.cat([empty, some])):
+        assert {found.sequence.dtype, found.position.dtype, found.removed.dtype, found.inserted.dtype} == {torch.long}
+    assert edit_key(TopEdits.cat([empty, some])) == edit_key(some)
+    assert (stacked([]).shape, stacked([]).dtype) == ((0, 0), torch.long)
+    assert stacked([torch.ones(1, 1), torch.ones(1, 2)], torch.nan)[0, 1].isnan()

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pyro.distributions as dist
 import pytest
 import torch
@@ -20,7 +23,9 @@ from pyro_ksd.fit_tests.localization import (
     Localization,
     TopFeatures,
     edit_shares,
+    joined_localization,
     localize,
+    localize_part,
     mean_localization,
 )
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, SurpriseKernel
@@ -28,9 +33,12 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import AutoregressiveModel, IndependentSequence, MarkovSequence
 from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.sums import SteinSums
 from pyro_ksd.stein.views import View, default_views
+from pyro_ksd.stein.visits import Visits
+from pyro_ksd.stein.weighting import weighted_edits
 
 SYMBOLS = list("abcde")
 
@@ -361,3 +369,57 @@ def test_the_unit_of_the_features_does_not_matter() -> None:
     mean = mean_localization([one_of(nothing), one_of(large)]).features
     assert mean is not None
     assert mean.share.tolist() == pytest.approx((large.share / 2).tolist())
+
+
+def test_parts_of_the_data_are_one_localization() -> None:
+    rows = walk(hold=0.4).draw(20, seeded(1))
+    views = [default_views()[1], default_views()[5]]
+    result = goodness_of_fit(walk(), rows, views, bootstrap="wild", num_bootstrap=20)
+    whole = localize(result)
+    visits = [Visits(walk(), part, views) for part in (rows[:7], rows[7:])]
+    parts = [localize_part(own, result.states, result.null.extreme, 20) for own in visits]
+    for index, expected in enumerate(whole):
+        one, other = parts[0][index], parts[1][index]
+        joined = one + other
+        torch.testing.assert_close(joined.shown.share, expected.shown.share, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(joined.edits.share, expected.edits.share, rtol=1e-9, atol=1e-12)
+        assert (joined.pushes is None) == (expected.pushes is None)
+        if joined.pushes is not None and expected.pushes is not None:
+            assert joined.pushes.count == 20
+            assert joined.pushes.number.equal(expected.pushes.number)
+            assert (replace(one, pushes=None) + other).pushes is None
+            assert (one + replace(other, pushes=None)).pushes is None
+    assert whole[0].pushes is not None
+
+
+def test_an_edit_without_weight_has_no_share_whatever_its_product_is() -> None:
+    """Edits to impossible sequences have a weight of 0, and an infinite surprise."""
+    chain = MarkovSequence.from_transitions(torch.ones(2) / 2, torch.tensor([[0.5, 0.5], [1.0, 0.0]]), stop=0.3)
+    rows = Sequences.of([[0, 1, 0], [0, 0], [1, 0, 0, 1], [1]], 2)
+    view = View("embedding", ZanellaOperator(), HammingKernel())
+    [matrix] = stein_matrices(chain, rows, [view])
+    chunk = weighted_edits(chain, view.operator, rows)
+    assert (chunk.weights == 0).any()
+
+    class Infinite(HammingKernel):
+        def edit_products(self, chunk: Any, found: Any, max_bytes: int = 2**20) -> Tensor:
+            products = super().edit_products(chunk, found, max_bytes)
+            return products.masked_fill(chunk.weights == 0, torch.inf)
+
+    plain = edit_shares(chunk, view, matrix, 4)
+    found = edit_shares(chunk, replace(view, kernel=Infinite()), matrix, 4)
+    assert found.equal(plain.masked_fill(chunk.weights == 0, 0.0))
+    assert found.isfinite().all()
+
+
+def test_wrong_parts_are_refused() -> None:
+    [own] = localize(fit(walk(), walk().draw(5, seeded(1)), default_views()[:1], draws=5))
+    without = replace(own, contribution=None)
+    rows = [torch.arange(5), torch.arange(5, 10)]
+    with pytest.raises(ValueError, match="parts: expected those of data in memory, found those of partitioned data"):
+        mean_localization([own, without])
+    with pytest.raises(ValueError, match="parts: expected the contribution of every sequence, found a Localization wi"):
+        joined_localization([own, without], rows)
+    for wrong in (3, [own, 3]):
+        with pytest.raises(ValueError, match="parts: expected a list of Localization objects"):
+            joined_localization(wrong, rows)  # type: ignore[arg-type]

@@ -73,3 +73,27 @@ def test_fewer_alternatives_than_asked_for() -> None:
 def test_refuses(chosen: list[float], top: list[list[float]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         uniform_ranks(torch.tensor(chosen), torch.tensor(top))
+
+
+def test_wrong_arguments_are_named() -> None:
+    logs = torch.tensor([[-1.0], [-2.0]])
+    with pytest.raises(ValueError, match="chosen: expected"):
+        uniform_ranks(logs, logs)
+    with pytest.raises(ValueError, match="generator: expected"):
+        uniform_ranks(logs[:, 0], logs, 3)  # type: ignore[arg-type]
+
+
+def test_a_token_without_an_alternative_has_any_rank() -> None:
+    """Its log-probability is exactly 0."""
+    draws = uniform_ranks(torch.zeros(2000), torch.zeros(2000, 1), torch.Generator().manual_seed(0))
+    assert kstest(draws.numpy(), "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize(("excess", "is_refused"), [(9e-4, False), (1.1e-3, True)])
+def test_sums_may_exceed_1_by_rounding(excess: float, is_refused: bool) -> None:
+    top = torch.tensor([[0.6, 0.4 + excess]], dtype=torch.double).log()
+    if is_refused:
+        with pytest.raises(ValueError, match="top: expected probabilities that add up to at most 1"):
+            uniform_ranks(top[:, 0], top)
+    else:
+        assert 0 <= float(uniform_ranks(top[:, 0], top)) <= 0.6

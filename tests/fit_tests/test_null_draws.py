@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,8 +14,10 @@ from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.null_draws import (
+    NullDraws,
     _parts,
     multinomial,
+    null_statistics,
     parametric_bootstrap,
     rademacher,
     refitted_bootstrap,
@@ -264,3 +267,52 @@ def test_every_draw_is_a_data_set_of_its_own(num_draws: int) -> None:
     null = parametric_bootstrap(walk(), 6, views, num_draws, seeded())
     assert null.statistic.shape == null.extreme.shape == (num_draws, 4)
     assert len(null.statistic.unique(dim=0)) == num_draws
+
+
+def test_covariates_of_another_number_are_refused() -> None:
+    three = Sequences.of(["a", "b", "a"], "ab").with_covariates([0.0, 1.0, 2.0]).covariates
+    with pytest.raises(ValueError, match="covariates: expected one row for each of the 4 sequences, found 3"):
+        parametric_bootstrap(walk(), 4, [NGRAMS], 5, seeded(), covariates=three)
+    with pytest.raises(ValueError, match="covariates"):
+        parametric_bootstrap(walk(), 3, [NGRAMS], 5, seeded(), covariates=[0.0, 1.0, 2.0])  # type: ignore[arg-type]
+
+
+def test_drawn_data_that_the_model_calls_impossible_are_refused() -> None:
+    """A sampler that makes what the model does not."""
+    model = with_sampler(walk(), lambda size, generator: Sequences.of([[0], []] * (size // 2), 5))
+    with pytest.raises(ValueError, match="the model calls 3 of 6 sequences impossible that were drawn from it"):
+        null_statistics(model, model.draw(6), 3, [NGRAMS], 2**20)
+
+
+def test_the_bar_of_the_whole_work_moves_with_kernels_without_features() -> None:
+    replicates = walk().draw(12, seeded())
+    for views, expected in (([HAMMING], [0.25, 0.5, 0.75, 1.0]), ([NGRAMS, HAMMING], [1.0])):
+        reached: list[float] = []
+        null_statistics(walk(), replicates, 3, views, 2**20, outer=SimpleNamespace(reach=reached.append))  # type: ignore[arg-type]
+        assert reached == expected
+
+
+@pytest.mark.parametrize(("distinct", "is_refused"), [(9, False), (10, True)])
+def test_ten_distinct_sequences_do_not_come_again_by_chance(distinct: int, is_refused: bool) -> None:
+    rows = [[index // 5, index % 5] for index in range(distinct)]
+
+    def sampler(num_sequences: int, generator: torch.Generator) -> Sequences:
+        return Sequences.of((rows * num_sequences)[:num_sequences], 5)
+
+    model = MarkovSequence.from_transitions(torch.ones(5) / 5, torch.ones(5, 5) / 5, stop=0.3)
+
+    def draw() -> NullDraws:
+        return parametric_bootstrap(with_sampler(model, sampler), distinct, [NGRAMS], 65, seeded())
+
+    if is_refused:
+        with pytest.raises(ValueError, match="found the same one again"):
+            draw()
+    else:
+        assert len(draw().statistic) == 65
+
+
+def test_views_without_named_features_have_no_largest_score() -> None:
+    replicates = walk().draw(6, seeded())
+    found = null_statistics(walk(), replicates, 3, [HAMMING], 2**20)
+    assert found.extreme.dtype == found.statistic.dtype == torch.double
+    assert found.extreme.isnan().all()

@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 from partitioned_data import in_parts
 
+from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.examples import random_walk
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit, goodness_of_fit
 from pyro_ksd.fit_tests.localization import localize
 from pyro_ksd.fit_tests.partitioned import localize_parts, partitioned_goodness_of_fit
+from pyro_ksd.kernels import HammingKernel
 from pyro_ksd.models.part_survey import Survey, surveyed
-from pyro_ksd.stein.views import default_views
+from pyro_ksd.stein.operators import ZanellaOperator
+from pyro_ksd.stein.views import View, default_views
 
 WALK = random_walk(3, hold=0.1)
 DATA = random_walk(3, hold=0.3).draw(120, torch.Generator().manual_seed(0))
@@ -62,3 +68,39 @@ def test_two_sequences_are_needed() -> None:
     survey = surveyed(WALK, in_parts(DATA[:1], ()))
     with pytest.raises(ValueError, match="expected at least 2 sequences, found 1"):
         partitioned_goodness_of_fit(WALK, survey, VIEWS, DATA[:1])
+
+
+def test_work_on_other_data_draws_or_seeds_is_not_gone_on_with(tmp_path: Path) -> None:
+    survey, kept = surveyed(WALK, in_parts(DATA, (30,))), Checkpoint(tmp_path / "kept")
+    options: dict[str, Any] = {"num_bootstrap": 9, "seed": 2, "checkpoint": kept}
+    first = partitioned_goodness_of_fit(WALK, survey, VIEWS, DATA, **options)
+    again = partitioned_goodness_of_fit(WALK, survey, VIEWS, DATA, **options)
+    assert again.null.statistic.equal(first.null.statistic)
+    other = random_walk(3, hold=0.2)
+    cut = surveyed(WALK, in_parts(DATA, (31,)))
+    changed = [
+        (
+            "data",
+            lambda: partitioned_goodness_of_fit(
+                WALK, surveyed(WALK, in_parts(DATA[1:], (29,))), VIEWS, DATA, **options
+            ),
+        ),
+        ("parts", lambda: partitioned_goodness_of_fit(WALK, cut, VIEWS, DATA, **options)),
+        ("views", lambda: partitioned_goodness_of_fit(WALK, survey, VIEWS[:2], DATA, **options)),
+        ("model or views", lambda: partitioned_goodness_of_fit(other, survey, VIEWS, DATA, **options)),
+        (
+            "num_bootstrap",
+            lambda: partitioned_goodness_of_fit(WALK, survey, VIEWS, DATA, **(options | {"num_bootstrap": 8})),
+        ),
+        ("seed", lambda: partitioned_goodness_of_fit(WALK, survey, VIEWS, DATA, **(options | {"seed": 3}))),
+    ]
+    for name, call in changed:
+        with pytest.raises(ValueError, match=f"which differs in: .*{name}"):
+            call()
+
+
+def test_a_kernel_without_features_is_named() -> None:
+    survey = surveyed(WALK, in_parts(DATA, (30,)))
+    view = View("pairs", ZanellaOperator(), HammingKernel())
+    with pytest.raises(ValueError, match="view 'pairs': expected a kernel with features for partitioned data"):
+        partitioned_goodness_of_fit(WALK, survey, [*VIEWS, view], DATA)

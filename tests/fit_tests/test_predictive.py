@@ -463,3 +463,10 @@ def test_each_block_of_draws_has_random_numbers_of_its_own(monkeypatch: pytest.M
         expected = [float(u_statistic(matrix)) for matrix in stein_matrices(posterior[index], replicate, views)]
         np.testing.assert_allclose(apart["ksd_ppc"]["replicated"][0, index], expected, rtol=1e-9)
     np.testing.assert_allclose(apart["ksd"]["contribution"].sum("sequence"), apart["ksd"]["statistic"], rtol=1e-10)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1.0, 1e6])
+def test_the_unit_of_statistics_does_not_matter_to_ties(unit: float) -> None:
+    realized = torch.tensor([3.0, 1.0, 2.0, 5.0], dtype=torch.double)
+    replicated = torch.tensor([2.0, 1.0 - 1e-12, 4.0, 4.9], dtype=torch.double)
+    assert float(predictive_p_value(unit * realized, unit * replicated)) == 3 / 5

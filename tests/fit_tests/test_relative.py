@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,14 @@ from scipy.stats import binom, t
 from torch import Tensor
 
 from pyro_ksd import MarkovSequence, Sequences
-from pyro_ksd.fit_tests.relative import RelativeFit, RowSums, jackknife_error, leave_one_out, relative_fit
+from pyro_ksd.fit_tests.relative import (
+    RelativeFit,
+    RowSums,
+    check_comparable,
+    jackknife_error,
+    leave_one_out,
+    relative_fit,
+)
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix, SteinMatrix
 from pyro_ksd.models import SequenceModel
 from pyro_ksd.stein.assembly import stein_matrices
@@ -283,3 +291,17 @@ def test_any_of_several_equal_models_is_called_worse_no_more_often_than_the_leve
     ]
     alarms = sum(p <= LEVEL for p in smallest)
     assert binom.ppf(0.001, runs, LEVEL / 4) <= alarms <= binom.ppf(0.999, runs, LEVEL)
+
+
+def test_three_sequences_are_enough() -> None:
+    check_comparable(3)
+    with pytest.raises(ValueError, match="expected at least 3 sequences, found 2"):
+        check_comparable(2)
+
+
+@pytest.mark.parametrize("wrong", [[1.0, 2.0], torch.ones(3), torch.ones(2, 2)])
+def test_weights_of_each_view_are_expected(wrong: Any) -> None:
+    own = sums(grams())
+    assert relative_fit(own, torch.tensor([0.5, 2.0], dtype=torch.double)).rank.shape
+    with pytest.raises(ValueError, match="weights: expected"):
+        relative_fit(own, wrong)

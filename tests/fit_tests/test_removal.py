@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import pytest
@@ -150,3 +151,33 @@ def test_many_removals_are_never_overstated_and_close() -> None:
         largest = (sign * psi).clamp(min=0).sort(0, descending=True).values[:count].sum(0)
         exact_score = float(((total.abs() - largest) / pushes.spread).amax().clamp(min=0))
         assert 0.98 * exact_score - 0.1 <= float(pushes.score_after(count)) <= exact_score + 1e-9
+
+
+@forms
+@pytest.mark.parametrize("cut", [1, 4, 7])
+def test_pushes_of_parts_add_up(matrix: FeatureMatrix, cut: int) -> None:
+    start = Pushes.none(SteinSums.of(matrix), -1.0)
+    parts = [start.plus(matrix.rows(0, cut)), Pushes.none(SteinSums.of(matrix), -1.0).plus(matrix.rows(cut, N))]
+    for found in (parts[0] + parts[1], parts[1] + parts[0]):
+        whole = pushes_of(matrix)
+        assert found.count == whole.count == N
+        assert found.number.equal(whole.number)
+        assert found.largest.equal(whole.largest)
+        torch.testing.assert_close(found.sum, whole.sum)
+    assert not parts[0].largest.equal(parts[1].largest)
+
+
+def test_features_with_a_score_of_0_are_not_looked_at() -> None:
+    values = torch.tensor([[1.0, 1.0], [-1.0, 1.0]], dtype=torch.double)  # the first one adds up to 0
+    assert Pushes.none(SteinSums.of(FeatureMatrix(values))).codes.tolist() == [1]
+
+
+def test_pushes_far_below_the_largest_are_in_the_last_of_640_classes() -> None:
+    """There are 32 classes for each factor of 2, and 20 such factors."""
+    values = torch.tensor([1.0, 2.0**-1.01, 2.0**-19.5, 2.0**-25, 2.0**-40], dtype=torch.double)[:, None]
+    found = pushes_of(FeatureMatrix(values), size=5)
+    reach = float(values.square().sum().sqrt())
+    expected = [min(int(32 * math.log2(reach / value)), 639) for value in values[:, 0].tolist()]
+    assert found.number.shape == (1, 640)
+    assert found.number[0].nonzero()[:, 0].tolist() == sorted(set(expected))
+    assert found.number[0, 639] == 2

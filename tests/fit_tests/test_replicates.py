@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -87,3 +89,41 @@ def test_arguments() -> None:
         draw_replicates(random_walk(5), drawn(3), 2, 0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="expected sequences over the model's 3 symbols, found an alphabet of 5"):
         draw_replicates(random_walk(3), drawn(3), 2, torch.Generator())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Replicates.of(["ab"], 1, torch.tensor([0])), "sequences"),  # type: ignore[arg-type]
+        (lambda: Replicates.of(drawn(4), 2, torch.tensor([0]), tokens="yes"), "tokens"),  # type: ignore[arg-type]
+        (lambda: counted_symbols(["ab"]), "sequences"),  # type: ignore[arg-type]
+        (lambda: draw_replicates(random_walk(5), drawn(4), 0, torch.Generator()), "num_sets"),
+    ],
+)
+def test_wrong_arguments(wrong: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wrong()
+
+
+def test_as_many_counts_as_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sequences, symbols = drawn(12), torch.tensor([0, 3])
+    monkeypatch.setattr(replicates, "_MOST_ENTRIES", 24)
+    whole = Replicates.of(sequences, 4, symbols)
+    assert whole.counts is not None
+    halves = [Replicates.of(sequences[rows], 2, symbols) for rows in (slice(6), slice(6, 12))]
+    assert Replicates.cat(halves).counts is not None
+    monkeypatch.setattr(replicates, "_MOST_ENTRIES", 23)
+    assert Replicates.of(sequences, 4, symbols).counts is None
+    assert Replicates.cat(halves).counts is None
+
+
+def test_empty_sequences_alone() -> None:
+    found = Replicates.of(Sequences.of([[], []], 2), 1, torch.tensor([0, 1]), tokens=True)
+    assert found.tokens is not None
+    assert found.tokens.shape == (1, 2, 0)
+    assert found.length.tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(("length", "kind"), [(10_000, torch.int16), (10_001, torch.int32)])
+def test_numbers_up_to_ten_thousand_take_two_bytes(length: int, kind: torch.dtype) -> None:
+    assert Replicates.of(Sequences.of([[0] * length], 1), 1, torch.tensor([0])).length.dtype == kind

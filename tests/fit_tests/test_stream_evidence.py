@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -38,6 +39,39 @@ def test_counts_and_evidence() -> None:
     assert found.most == pytest.approx(max(0.0, float(overall.max())))
     assert found.p_value == pytest.approx(math.exp(-found.most))
     assert found.first_clear == int((overall >= math.log(20)).nonzero()[0]) + 1
+
+
+def test_the_largest_evidence_of_each_view() -> None:
+    """Over all parts of the stream, and at least the 1 of the start."""
+    rising, falling = psi(50, 0.5), [-own for own in psi(50, 0.5)]
+    first = start().after(rising, ALL)
+    paths = [bets.after(own, 0)[1] for bets, own in zip(start().bets, rising, strict=True)]
+    assert first.most_of_views.tolist() == pytest.approx([float(path.max()) for path in paths])
+    assert first.after(falling, ALL).most_of_views.equal(first.most_of_views)
+    assert start().after([0 * own for own in rising], ALL).most_of_views.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("cuts", [[50], [10, 40], [3, 4, 43]])
+def test_parts_of_a_stream_give_what_the_whole_gives(cuts: list[int]) -> None:
+    values = psi(50, 0.3)
+    found = start()
+    for part in zip(*(own.split(cuts) for own in values), strict=True):
+        found = found.after(part, ALL[: len(part[0])])
+    whole = start().after(values, ALL)
+    assert whole.first_clear > 10
+    assert (found.first_clear, found.num_sequences) == (whole.first_clear, 50)
+    assert found.most == pytest.approx(whole.most)
+    assert found.seen[-1].allclose(whole.seen[-1])
+    assert found.looks.tolist() == torch.tensor(cuts).cumsum(0).tolist()
+    assert len(found.seen) == len(cuts)
+
+
+def test_evidence_as_large_as_needed_is_enough() -> None:
+    values = psi(50, 0.3)
+    overall = log_mean_evidence([bets.after(own, 0)[1] for bets, own in zip(start().bets, values, strict=True)])
+    rises = int(overall.argmax())
+    needed = replace(start(), needed=float(overall[rises]))
+    assert needed.after(values, ALL).first_clear == rises + 1
 
 
 def test_the_p_value_never_grows() -> None:
@@ -85,3 +119,14 @@ def test_many_looks_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found.looks) == len(found.seen) <= 10
     assert found.looks[-1] == 25
     assert found.looks.sort().values.equal(found.looks)
+
+
+def test_a_thousand_looks_are_kept() -> None:
+    """With one more, every other one goes, but not the last."""
+    earlier = torch.arange(1, 1000)
+    rows = earlier.double()[:, None].expand(-1, 3)
+    found = replace(start(), num_sequences=999, looks=earlier, seen=rows).after(psi(1, 0.1), ALL[:1])
+    assert found.looks.tolist() == list(range(1, 1001))
+    found = found.after(psi(1, 0.1), ALL[:1])
+    assert found.looks.tolist() == list(range(1, 1002, 2))
+    assert found.seen[:-1, 1].tolist() == list(range(1, 1001, 2))

@@ -394,3 +394,18 @@ def test_level_of_a_tolerance_at_its_boundary(factor: float, size: int) -> None:
         outside, within = int(found.outside(1.25).sum()), int(found.within(1.25).sum())
         print(f"\n{name}, factor {factor:.2f}, n = {size}: {outside} outside, {within} within, of {runs}")
         assert max(outside, within) <= binom.ppf(0.9995, runs, 0.025)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, -1.0, "1", torch.nan, 0.999])
+def test_tolerances_are_factors_of_at_least_1(tolerance: Any) -> None:
+    own = made_up(1.0, 1.0)
+    assert own.within(1.0).all()
+    for look in (own.within, own.outside):
+        with pytest.raises(ValueError, match="tolerance: expected a "):
+            look(tolerance)
+
+
+def test_portions_are_typical_gains_and_losses() -> None:
+    gains = torch.tensor([[2.0, 0.0], [4.0, 0.0]], dtype=torch.double)
+    losses = torch.tensor([[0.0, 0.0], [3.0, 0.0]], dtype=torch.double)
+    assert Sides.of(gains, losses).portions.tolist() == [[20 / 6, 0.0], [3.0, 0.0]]

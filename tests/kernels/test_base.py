@@ -17,7 +17,7 @@ from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.edits.neighborhoods import CustomNeighborhood, DoubleSubstitutions, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import WeightedEdits
-from pyro_ksd.kernels import ContiguousKernel, FeatureKernel, LengthKernel, StartKernel
+from pyro_ksd.kernels import ConditionalKernel, ContiguousKernel, FeatureKernel, LengthKernel, StartKernel
 from pyro_ksd.kernels.base import Kernel, PairwiseKernel, _by_length
 from pyro_ksd.kernels.cyclic_gaussian import CyclicGaussianKernel
 from pyro_ksd.kernels.dirac import DiracKernel
@@ -301,3 +301,28 @@ def test_groups_of_equal_length_are_ascending() -> None:
     groups = _by_length(index, lengths)
     expected = [[place for place in index.tolist() if lengths[place] == length] for length in (0, 2, 4)]
     assert [group.tolist() for group in groups] == expected
+
+
+class Picky(StartKernel):
+    """A kernel that does not like long sequences."""
+
+    def check_data(self, sequences: Sequences) -> None:
+        if int(sequences.lengths.max()) > 3:
+            raise ValueError("too long")
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Picky() + StartKernel(),
+        StartKernel() + Picky(),
+        0.5 * Picky(),
+        Picky() * HammingKernel(),
+        HammingKernel() * Picky(),
+        ConditionalKernel(Picky(), lambda known: known.values[:, None]),
+    ],
+)
+def test_composed_kernels_check_the_data_of_their_parts(kernel: Kernel[Any]) -> None:
+    kernel.check_data(Sequences.of(["abc", "ab"]).with_covariates([0.0, 1.0]))
+    with pytest.raises(ValueError, match="too long"):
+        kernel.check_data(Sequences.of(["abca", "ab"]).with_covariates([0.0, 1.0]))

@@ -185,3 +185,8 @@ def test_refuses() -> None:
         ConditionalKernel(ContiguousKernel(2), lambda known: torch.ones(1, 1)).features(
             Sequences.of([[2**22 - 1, 1]], alphabet=2**22).with_covariates(large.covariates.values)  # type: ignore[union-attr]
         )
+
+
+def test_covariate_features_are_a_function() -> None:
+    with pytest.raises(ValueError, match=r"covariate_features: expected a function of \(covariates\)"):
+        ConditionalKernel(StartKernel(), torch.eye(3))  # type: ignore[arg-type]

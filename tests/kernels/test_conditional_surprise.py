@@ -81,3 +81,11 @@ def test_refuses_what_it_cannot_use() -> None:
     bare = WeightedEdits(0, edits.sequences, edits.edits, edits.weights)
     with pytest.raises(ValueError, match="log-ratios"):
         ConditionalSurpriseKernel().stein_features_each(bare)
+
+
+def test_the_bound_is_a_thousandth_unless_stated_and_a_probability() -> None:
+    assert ConditionalSurpriseKernel().bound == pytest.approx(math.log(1000))
+    assert ConditionalSurpriseKernel(0.5).bound == pytest.approx(math.log(2))
+    for wrong in (1.5, 0.0, -0.1):
+        with pytest.raises(ValueError, match="least: expected"):
+            ConditionalSurpriseKernel(wrong)

@@ -195,3 +195,24 @@ def test_parts_are_parts() -> None:
         DirectionKernel((wrong,), "name")
     with pytest.raises(ValueError, match="kernel: expected a kernel with features"):
         DirectionPart(wrong, torch.tensor([0]), torch.tensor([1.0]))
+
+
+class Picky(ContiguousKernel):
+    """A kernel that does not like long sequences."""
+
+    def check_data(self, sequences: Sequences) -> None:
+        if int(sequences.lengths.max()) > 3:
+            raise ValueError("too long")
+
+
+def test_the_name_is_a_word_and_all_parts_check_the_data() -> None:
+    plain, picky = (
+        DirectionPart(kernel(1), torch.tensor([0]), torch.tensor([1.0])) for kernel in (ContiguousKernel, Picky)
+    )
+    with pytest.raises(ValueError, match="name: expected a word"):
+        DirectionKernel((plain,), 3)  # type: ignore[arg-type]
+    for parts in ((plain, picky), (picky, plain)):
+        kernel = DirectionKernel(parts, "a")
+        kernel.check_data(Sequences.of(["aba", "b"]))
+        with pytest.raises(ValueError, match="too long"):
+            kernel.check_data(Sequences.of(["abab", "b"]))

@@ -205,3 +205,11 @@ def test_a_check_with_landmarks_finds_a_fault() -> None:
     drawn = goodness_of_fit(model, truth.draw(200, generator), [view], bootstrap="parametric", num_bootstrap=99)
     assert drawn.p_value_overall == 0.01
     assert goodness_of_fit(model, model.draw(200, generator), [view], num_bootstrap=99).p_value_overall > 0.05
+
+
+def test_a_hundred_landmarks_are_chosen_with_the_seed_0() -> None:
+    many = Sequences.of([[index // 20, index % 20] for index in range(300)], 20)
+    found = LandmarkKernel.from_sequences(HammingKernel(), many).landmarks.to_lists()
+    assert len(found) == 100
+    assert found == LandmarkKernel.from_sequences(HammingKernel(), many, seed=0).landmarks.to_lists()
+    assert found != LandmarkKernel.from_sequences(HammingKernel(), many, seed=1).landmarks.to_lists()

@@ -20,7 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyro_ksd.kernels.length import LengthKernel
+from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -62,3 +62,12 @@ def test_the_feature_of_the_length_is_no_ngram() -> None:
     kernel = LengthKernel()
     assert (kernel.feature_kind, kernel.feature_label(0, 5), kernel.meaning) == ("length", "length", "the length")
     assert kernel.feature_symbols(torch.arange(3), 5).shape == (3, 0)
+
+
+def test_names_are_a_tuple() -> None:
+    with pytest.raises(ValueError, match="names: expected a tuple with one name for each feature"):
+        LengthKernel(names="length")  # type: ignore[arg-type]
+
+
+def test_a_distribution_is_complete_unless_stated() -> None:
+    assert LengthDistribution(0, torch.ones(1, dtype=torch.double)).is_complete

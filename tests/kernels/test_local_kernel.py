@@ -17,6 +17,8 @@ from pyro_ksd.kernels.local_kernel import LocalKernel
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @dataclass(frozen=True, eq=False)
 class SquaredCounts(LocalKernel):

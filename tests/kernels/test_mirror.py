@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from pyro_ksd.kernels.mirror import MirrorKernel
 from pyro_ksd.sequences.container import Sequences
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.mark.parametrize("neighborhood", NEIGHBORHOODS)
 @given(data=st.lists(runs(), min_size=1, max_size=4))

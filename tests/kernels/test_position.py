@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from pyro_ksd.kernels.position import PositionKernel
 from pyro_ksd.sequences.container import Sequences
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.mark.parametrize("period", [1, 2, 3, 6])
 @pytest.mark.parametrize("neighborhood", NEIGHBORHOODS)

@@ -12,6 +12,8 @@ from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.kernels.repeats import RepeatsKernel
 from pyro_ksd.sequences.container import Sequences
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 def equal_windows(x: tuple[int, ...], width: int) -> Features:
     return {(0,): float(sum(len(set(x[i : i + width])) == 1 for i in range(len(x) - width + 1)))}

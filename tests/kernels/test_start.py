@@ -22,6 +22,8 @@ from pyro_ksd.edits.neighborhoods import Substitutions, zs
 from pyro_ksd.kernels.start import StartKernel
 from pyro_ksd.sequences.container import Sequences
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 @pytest.mark.parametrize("neighborhood", NEIGHBORHOODS)

@@ -15,8 +15,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.kernels.contiguous import ContiguousKernel
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.kernels.window_kernel import Shape, WindowKernel
+from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -101,3 +104,31 @@ def test_more_windows_than_there_are_codes_are_refused() -> None:
         ValueError, match=r"expected at most 2\*\*62 different runs of 4 symbols, found 1000000 symbols"
     ):
         ContiguousKernel(4).stein(data, edits, torch.ones(len(edits)).double())
+
+
+def all_features(matrix: FeatureMatrix, size: int) -> torch.Tensor:
+    """The features of all codes, ``[N, size]``."""
+    values = matrix.values.to_dense()
+    codes = torch.arange(values.shape[1]) if matrix.codes is None else matrix.codes
+    return torch.zeros(len(values), size, dtype=torch.double).index_add_(1, codes, values)
+
+
+@pytest.mark.parametrize("alphabet", [2, 9])
+def test_edits_move_along_the_witness_as_their_features_change(alphabet: int) -> None:
+    kernel, generator = MixedKernel(), torch.Generator().manual_seed(alphabet)
+    rows = [torch.randint(alphabet, (length,), generator=generator).tolist() for length in (5, 0, 1, 7, 3, 4)]
+    data = Sequences.of(rows, alphabet)
+    edits = zs().edits(data)
+    weights = (torch.rand(len(edits), dtype=torch.double, generator=generator) - 0.3).clamp(min=0)
+    chunk = WeightedEdits(0, data, edits, weights)
+    [psi] = kernel.stein_features_each(chunk)
+    size = sum(alphabet**shape.num_symbols for shape in SHAPES)
+    table = all_features(psi, size)
+    change = (
+        all_features(kernel.features(edits.apply(data)), size) - all_features(kernel.features(data), size)[edits.owner]
+    )
+    expected = ((table.sum(0) - table)[edits.owner] * change).sum(1)
+    found = kernel.steps_along(chunk, Witness.of(psi, 0, len(data)))
+    used = weights > 0
+    torch.testing.assert_close(found[used], expected[used], rtol=1e-9, atol=1e-11)
+    assert float(expected[used].abs().max()) > 0.1

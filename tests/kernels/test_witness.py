@@ -68,3 +68,11 @@ def test_sequences_without_any_feature() -> None:
     assert some.values.values().numel() == 0
     nothing = sparse(torch.zeros(3, 5, dtype=torch.double))
     assert Witness.of(nothing, 0, 3).at(torch.tensor([0, 2]), torch.tensor([0, 7])).tolist() == [0.0, 0.0]
+
+
+@both_forms
+@pytest.mark.parametrize("factor", [0.25, 3.0])
+def test_the_witness_of_a_scaled_kernel(form: Callable[[Tensor], FeatureMatrix], step: int, factor: float) -> None:
+    """Features have the root of the factor, so that their products have the factor."""
+    expected = Witness.of(form(factor**0.5 * PSI), 0, 6).dense()
+    torch.testing.assert_close(Witness.of(form(PSI), 0, 6).scaled(factor).dense(), expected)

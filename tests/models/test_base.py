@@ -142,3 +142,31 @@ def test_the_same_numbers() -> None:
     values = torch.tensor([1.0, -torch.inf, torch.nan])
     assert _same(values, values.double())
     assert not _same(values, values + 1)
+
+
+def test_a_model_says_nothing_of_itself_unless_it_is_told_to() -> None:
+    class Own(SequenceModel):
+        alphabet_size = 2
+
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            return -sequences.lengths.double()
+
+    own = Own()
+    assert not own.is_normalized
+    assert not own.is_threadsafe
+    assert not own.can_draw
+    assert own.length_distribution() is None
+
+
+@pytest.mark.parametrize("known", [2, 3])
+def test_data_may_have_as_many_symbols_as_the_model(known: int) -> None:
+    class Own(SequenceModel):
+        alphabet_size = known
+
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            return -sequences.lengths.double()
+
+    check_alphabet_size(Own(), Sequences.of([[0]], known))
+    for other in (known - 1, known + 1):
+        with pytest.raises(ValueError, match=f"{known} symbols, found an alphabet of {other}"):
+            check_alphabet_size(Own(), Sequences.of([[0]], other))

@@ -143,3 +143,28 @@ def test_an_object_with_parameters_is_named() -> None:
             ValueError, match="parameters: expected a Pyro program to pass them to, found Finished, whi"
         ):
             as_model(own, DATA, parameters=point())
+
+
+def test_a_loop_has_no_latents_to_integrate_over() -> None:
+    with pytest.raises(
+        ValueError, match=r"marginal: expected a program model\(sequences, lengths\), found one without"
+    ):
+        as_model(chain_in_a_loop, DATA, marginal=Marginal())
+
+
+def test_distributions_and_objects_have_their_own_parameters() -> None:
+    of_torch = dist.Categorical(torch.ones(SIZE) / SIZE).expand([4]).to_event(1)
+    with pytest.raises(ValueError, match="parameters: expected a Pyro program to pass them to, found Independent, whi"):
+        as_model(of_torch, DATA, parameters=point())
+    for model in (CHAIN, of_torch):
+        with pytest.raises(ValueError, match="marginal: expected a Pyro program with latents to integrate over, found"):
+            as_model(model, DATA, marginal=Marginal())
+
+
+def test_vectorized_programs_are_validated_too() -> None:
+    def by_the_longest(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.factor("length", -(lengths + lengths.max()).double())
+
+    with pytest.raises(ValueError, match="changes with the other sequences of the batch"):
+        as_model(VectorizedProgram(by_the_longest, DATA), DATA)

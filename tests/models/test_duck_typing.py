@@ -16,7 +16,7 @@ from pyro_ksd.edits.neighborhoods import Neighborhood, Substitutions, zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models import LoopProgram, SequenceModel, TabulatedModel, constrain, with_sampler
 from pyro_ksd.models.conversion import as_model
-from pyro_ksd.models.duck_typing import AdaptedModel, adapted
+from pyro_ksd.models.duck_typing import AdaptedModel, adapted, required_model
 from pyro_ksd.sequences.covariates import Covariates
 from pyro_ksd.stein.zanella_sampler import zanella_sample
 
@@ -332,3 +332,25 @@ def test_a_class_is_no_model(kind: type) -> None:
 def test_what_is_no_log_joint_is_refused(wrong: Any) -> None:
     with pytest.raises(ValueError, match=r"log_joint: expected a floating-point tensor \[20\] on the CPU, found "):
         ksd_check(Whatever(wrong), DATA, **OPTIONS)
+
+
+def test_global_random_numbers_of_an_object_follow_the_generator() -> None:
+    class Own:
+        """Its sampler takes no notice of the generator."""
+
+        alphabet_size = 3
+
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            return -sequences.lengths.double()
+
+        def log_ratio(self, sequences: Sequences, edits: Any) -> Tensor:
+            return -edits.owner.double()
+
+        def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+            return Sequences.of(torch.randint(3, (num_sequences, 9)).tolist(), 3)
+
+    model = required_model(Own())
+    state = torch.get_rng_state()
+    one, same, other = (model.draw(5, torch.Generator().manual_seed(seed)).to_lists() for seed in (1, 1, 2))
+    assert one == same != other
+    assert torch.get_rng_state().equal(state)

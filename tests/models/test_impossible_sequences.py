@@ -175,3 +175,16 @@ def test_log_joints_may_be_whole_numbers() -> None:
 
     data = Sequences.of([[0], [1, 1]], 2)
     assert checked_log_joint(Whole(), data).tolist() == [-3, -6]
+
+
+@pytest.mark.parametrize("wrong", [torch.zeros(2), torch.zeros(3, 1), [0.0] * 3, "high"])
+def test_log_joints_that_are_no_numbers_of_each_sequence_are_refused(wrong: object) -> None:
+    class Wrong(SequenceModel):
+        alphabet_size = 2
+
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            return wrong  # type: ignore[return-value]
+
+    for look in (find_impossible, checked_log_joint):
+        with pytest.raises(ValueError, match="log_joint: expected"):
+            look(Wrong(), Sequences.of([[0], [1], [0, 1]], 2))

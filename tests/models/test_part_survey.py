@@ -88,3 +88,27 @@ def test_another_process_does_as_this_one_would() -> None:
     assert pyro.get_param_store()["other"] is kept
     assert InSession(lambda _: here(), session)(0) == (torch.float, ["other"])
     pyro.clear_param_store()
+
+
+class Short(MarkovSequence):
+    """A chain that is meant for sequences of at most two symbols."""
+
+    def check_data(self, sequences: Sequences) -> None:
+        if int(sequences.lengths.max()) > 2:
+            raise ValueError("expected short sequences")
+
+
+def test_data_that_the_model_is_not_meant_for_are_named_with_their_part() -> None:
+    model = Short.from_transitions(torch.ones(3) / 3, CIRCLE, stop=0.2)
+    assert surveyed(model, PartitionedSequences.of([["ab", "b"], ["ca"]], "abc")).num_possible == 3
+    message = "part 2 of the data, which begins with sequence 3: expected short sequences"
+    with pytest.raises(ValueError, match=message):
+        surveyed(model, PartitionedSequences.of([["ab", "b"], ["c"], ["a", "abc"]], "abc"))
+
+
+def test_the_bar_of_the_survey_is_shown_only_if_asked_for(terminal: pytest.CaptureFixture[str]) -> None:
+    data = PartitionedSequences.of([["ab", "b"], ["ca"]], "abc")
+    surveyed(WALK, data)
+    assert "log-probabilities" not in terminal.readouterr().err
+    surveyed(WALK, data, progress=True)
+    assert "log-probabilities" in terminal.readouterr().err

@@ -476,3 +476,20 @@ def test_what_ratios_tell_is_reported_as_long_as_draws_agree() -> None:
     assert two is not None
     assert two.distribution is not None
     assert [share for share in two.distribution.probability.tolist() if share] == [0.5, 0.5]
+
+
+def test_one_length_below_those_of_draws_is_found_by_the_ratios() -> None:
+    """The empty sequence, which is seldom drawn."""
+    p = [0.02, 0.5, 0.48]
+    model = IndependentSequence(torch.tensor([0.3, 0.7], dtype=torch.double), torch.tensor(p, dtype=torch.double))
+    found = length_distribution(model, Sequences.of([[0], [0, 0]] * 25, 2), TAIL, drawn=True)
+    assert found is not None
+    assert found.shortest == 0
+    assert found.probability.tolist() == pytest.approx(p, rel=1e-6)
+
+
+def test_of_a_tail_that_hardly_falls_twenty_thousand_lengths_are_taken() -> None:
+    slow = IndependentSequence(torch.tensor([0.5, 0.5]).double(), dist.Geometric(torch.tensor(1e-4).double()))
+    found = length_distribution(slow, Sequences.of([[0, 1, 0]] * 10, 2), TAIL)
+    assert found is not None
+    assert 20_000 < len(found.probability) < 20_200  # 200,000 would have more than 1e-9

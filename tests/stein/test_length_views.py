@@ -13,7 +13,7 @@ from pyro_ksd.checks.model_check import ksd_check
 from pyro_ksd.edits.neighborhoods import BeforeEnd, Neighborhood, zs
 from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
-from pyro_ksd.models import MarkovSequence, SequenceModel
+from pyro_ksd.models import IndependentSequence, MarkovSequence, SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.balancing import barker
@@ -154,3 +154,43 @@ def test_the_sequences_of_a_length_share_its_rates() -> None:
     torch.testing.assert_close(flow.triu(1), flow.tril(-1).T, rtol=1e-12, atol=1e-15)
     assert (flow.diagonal(1)[1:5] > 0.01).all()
     assert float(flow.sum() - flow.diagonal(1).sum() - flow.diagonal(-1).sum()) == 0.0
+
+
+def symbols_with(lengths: torch.Tensor) -> IndependentSequence:
+    return IndependentSequence(torch.tensor([0.3, 0.7], dtype=torch.double), lengths)
+
+
+def test_ratios_tell_the_lengths() -> None:
+    model = symbols_with(torch.tensor([0.0, 0.0, 0.4, 0.3, 0.2, 0.1], dtype=torch.double))
+    view = length_view(model, Sequences.of([[0] * length for length in (2, 3, 4, 5)] * 10, 2), TAIL, barker)
+    assert view is not None
+    assert view.name == "length"
+    assert isinstance(view.operator, TailBlockOperator)
+    assert isinstance(view.kernel, LengthKernel)
+    assert view.kernel.distribution is not None
+    assert view.kernel.distribution.shortest == 2
+    assert view.kernel.distribution.probability.tolist() == pytest.approx([0.4, 0.3, 0.2, 0.1])
+
+
+def test_draws_have_hardly_any_lengths_beyond_theirs() -> None:
+    """The last ratio goes on, for at most three in as many sequences as were drawn; walks find all lengths."""
+    geometric = torch.tensor([0.0, *(0.8**k for k in range(60))], dtype=torch.double)
+    model = symbols_with(geometric / geometric.sum())
+    few = Sequences.of([[0] * length for length in (1, 2, 3, 4)] * 25, 2)
+    means = []
+    for options in ({"drawn": True}, {}):
+        view = length_view(model, few, TAIL, barker, **options)
+        assert view is not None
+        assert isinstance(view.kernel, LengthKernel)
+        assert view.kernel.distribution is not None
+        means.append(view.kernel.distribution.mean)
+    assert means[0] < 3 < 4 < means[1]
+
+
+def test_no_view_of_a_fixed_length() -> None:
+    fixed = symbols_with(torch.tensor([0.0, 0.0, 1.0], dtype=torch.double))
+    assert length_view(fixed, Sequences.of([[0, 1]] * 5, 2), TAIL, barker) is None
+
+
+def test_two_known_lengths_are_enough() -> None:
+    assert known_length_view(LengthDistribution(3, torch.full((2,), 0.5, dtype=torch.double)), TAIL, barker) is not None

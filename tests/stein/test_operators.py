@@ -7,10 +7,12 @@ import math
 import random
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import oracle
 import pytest
 import torch
+from example_models import Unsampled
 
 from pyro_ksd.edits.neighborhoods import (
     BeforeEnd,
@@ -23,8 +25,20 @@ from pyro_ksd.edits.neighborhoods import (
 )
 from pyro_ksd.edits.prefix_neighborhoods import prefix_zs
 from pyro_ksd.edits.splices import Edits
+from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
+from pyro_ksd.models import MarkovSequence
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.operators import HeatBathOperator, Operator, TailBlockOperator, ZanellaOperator, block_ratios
+from pyro_ksd.stein.operators import (
+    HeatBathOperator,
+    LengthOperator,
+    Operator,
+    TailBlockOperator,
+    ZanellaOperator,
+    block_ratios,
+)
+from pyro_ksd.stein.views import View
+
+pytestmark = pytest.mark.usefixtures("engine")
 
 Codes = tuple[int, ...]
 Rates = dict[tuple[Codes, Codes], float]
@@ -401,3 +415,40 @@ def test_ratios_of_blocks() -> None:
         beside = math.fsum(p[(*x[:-1], s)] for s in range(SIZE)) if x else p[x]
         assert float(up[row].exp()) == pytest.approx(above / p[x], rel=1e-12, abs=0)
         assert float(siblings[row].exp()) == pytest.approx(beside / p[x], rel=1e-12, abs=0)
+
+
+KNOWN = LengthDistribution(1, torch.tensor([0.1, 0.4, 0.5], dtype=torch.double))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"distribution": [0.5, 0.5]}, "distribution: expected a LengthDistribution"),
+        ({"neighborhood": 3}, "neighborhood: expected"),
+        ({"neighborhood": Substitutions()}, "neighborhood: expected edits that add a symbol to every sequence"),
+        ({"neighborhood": zs(locations=1, insertable=[0])}, "neighborhood: expected edits that add a symbol to every"),
+        ({"balancing": "gibbs"}, "balancing: expected one of"),
+    ],
+)
+def test_known_lengths_need_edits_that_change_them(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LengthOperator(**({"distribution": KNOWN} | arguments))
+
+
+def test_known_lengths_are_those_of_the_model_that_is_asked() -> None:
+    chain = MarkovSequence.from_transitions(torch.ones(2) / 2, torch.ones(2, 2) / 2, stop=0.5)
+    operator = LengthOperator(KNOWN, "metropolis")
+    other = operator.under(chain)
+    assert isinstance(other, LengthOperator)
+    assert other.distribution.probability[:3].tolist() == pytest.approx([0.5, 0.25, 0.125], rel=1e-6)
+    assert float(other.distribution.probability.min()) > 1e-10  # without lengths of negligible probability
+    assert other.balancing is operator.balancing
+    assert operator.under(Unsampled(chain)) is operator
+    plain = ZanellaOperator()
+    assert plain.under(chain) is plain
+    view = View("length", operator, LengthKernel(), weight=0.5)
+    assert view.under(Unsampled(chain)) is view
+    under = view.under(chain)
+    assert (under.name, under.kernel, under.weight) == (view.name, view.kernel, 0.5)
+    assert isinstance(under.operator, LengthOperator)
+    assert under.operator.distribution.probability.equal(other.distribution.probability)

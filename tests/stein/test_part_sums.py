@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
+from pathlib import Path
 
 import pytest
 import torch
+from example_models import Stopped
 from partitioned_data import in_parts
 
+from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.examples import random_walk
 from pyro_ksd.kernels import ConditionalKernel, HammingKernel, LandmarkKernel, StartKernel
 from pyro_ksd.kernels.direction import DirectionKernel, DirectionPart
@@ -114,3 +118,44 @@ def test_threads_are_for_models_that_allow_them() -> None:
         LandmarkKernel(HammingKernel(), landmarks),
     ):
         assert run_in_threads(WALK, [*VIEWS, View("own", ZanellaOperator(), kernel)])
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_stopped_sums_of_parts_go_on_from_what_was_kept(
+    seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyro_ksd.stein.part_sums.KEPT_SECONDS", seconds)
+    signs, parts = Signs(4, 30), surveyed(WALK, in_parts(DATA, (20, 30, 45, 60, 80))).parts()
+    plain = Stopped(WALK, math.inf)
+    [expected] = sum_parts(plain, parts, VIEWS, signs)
+    kept = Checkpoint(tmp_path / "kept")
+    kept.begin({})
+    count = 3 if seconds == 0 else 0
+    with pytest.raises(KeyboardInterrupt, match=f"stopped after {count} of 6 parts, which are kept in"):
+        list(sum_parts(Stopped(WALK, 0.55 * plain.scored), parts, VIEWS, signs, checkpoint=kept))
+    again = Stopped(WALK, math.inf)
+    [found] = sum_parts(again, parts, VIEWS, signs, checkpoint=kept)
+    assert (again.scored < 0.6 * plain.scored) == (seconds == 0)
+    for own, other in zip(found.states[0], expected.states[0], strict=True):
+        assert isinstance(own, SteinSums)
+        assert isinstance(other, SteinSums)
+        assert own.count == 90
+        assert all(getattr(own, name).equal(getattr(other, name)) for name in FIELDS)
+    for operator, rate in expected.rates.items():
+        assert found.rates[operator].equal(rate)
+
+
+def test_stopped_sums_of_parts_without_a_checkpoint_are_lost() -> None:
+    parts = surveyed(WALK, in_parts(DATA, (20, 30, 45, 60, 80))).parts()
+    with pytest.raises(KeyboardInterrupt, match=r"stopped after [1-5] of 6 parts, which are lost"):
+        list(sum_parts(Stopped(WALK, 1_500), parts, VIEWS, Signs(4, 30)))
+
+
+def test_the_bar_is_shown_only_if_asked_for(terminal: pytest.CaptureFixture[str]) -> None:
+    parts = surveyed(WALK, in_parts(DATA, (20,))).parts()
+    list(sum_parts(WALK, parts, VIEWS[:1], Signs(0, 2)))
+    assert "Stein features" not in terminal.readouterr().err
+    list(sum_parts(WALK, parts, VIEWS[:1], Signs(0, 2), progress=True))
+    shown = terminal.readouterr().err
+    assert "Stein features: 100%" in shown
+    assert "90/90" in shown

@@ -84,3 +84,13 @@ def test_length_bins_are_told_apart_and_named() -> None:
     assert [one.view.kernel.feature_label(4, 3) for one in bounded_views(3) if one.view.name == "length"] == [
         "at least 5 symbols"
     ]
+
+
+def test_as_many_features_as_are_allowed() -> None:
+    assert MOST_FEATURES == 5000
+    assert [one.view.name for one in bounded_views(5000)][:2] == ["content-1", "start"]
+    assert next(one.view.name for one in bounded_views(5001)) == "start"
+    assert [one.view.name for one in bounded_views(17)][:3] == ["content-1", "content-2", "content-3"]
+    assert [one.view.name for one in bounded_views(18)][:3] == ["content-1", "content-2", "start"]
+    with pytest.raises(ValueError, match="alphabet_size: expected an integer of at least 1"):
+        bounded_views(0)

@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import oracle
 import pytest
 import torch
-from example_models import walk, walks
+from example_models import Stopped, walk, walks
 
+from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.statistics import signed_u_statistics, u_statistic
@@ -124,3 +131,108 @@ def test_progress_can_be_seen(terminal: pytest.CaptureFixture[str]) -> None:
     around = {view.operator.neighborhood for view in views}
     assert len(around) == 2  # all edits, and those of the last symbol
     assert f"up to {sum(int(edit_bounds(own, data).sum()) for own in around):,} edits" in shown
+
+
+# ------------------------------------------------------------------------------------------------- kept sums
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many chunks, which are summed and kept one at a time."""
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 100)
+    monkeypatch.setattr("pyro_ksd.stein.summation.SUMMED_ENTRIES", 0)
+    monkeypatch.setattr("pyro_ksd.stein.summation.KEPT_SECONDS", 0.0)
+
+
+def begun(folder: Path) -> Checkpoint:
+    kept = Checkpoint(folder / "kept")
+    kept.begin({})
+    return kept
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("memory", [2**27, 700])
+@pytest.mark.parametrize("share", [0.3, 0.7, 0.97])
+def test_stopped_sums_go_on_from_what_was_kept(
+    share: float, memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sums of all default views, but for one without features in memory."""
+    monkeypatch.setattr("pyro_ksd.stein.summation.SIGNED_ENTRIES", memory)
+    data, views, kept = walks(15), default_views(), begun(tmp_path)
+    plain = Stopped(walk(), math.inf)
+    expected = sum_views(Visits(plain, data, views), SIGNS)
+    stopped = Stopped(walk(), share * plain.scored)
+    message = rf"stopped after ([0-9]+) of 30 steps, which are kept in '{re.escape(str(kept.path))}'; the same call"
+    with pytest.raises(KeyboardInterrupt, match=message) as caught:
+        sum_views(Visits(stopped, data, views), SIGNS, checkpoint=kept)
+    steps = int(str(caught.value).split()[2])
+    assert 0 < steps < 30
+    again = Stopped(walk(), math.inf)
+    found = sum_views(Visits(again, data, views), SIGNS, checkpoint=kept)
+    assert again.scored < (1 - share + 0.2) * plain.scored
+    assert found.signs == expected.signs
+    assert (found.signs == SIGNS) == (memory > 700)
+    for own, other in zip(found.states[0], expected.states[0], strict=True):
+        assert isinstance(own, SteinSums)
+        assert isinstance(other, SteinSums)
+        assert own.count == 15
+        assert u_statistic(own).item() == pytest.approx(u_statistic(other).item(), rel=1e-12)
+        torch.testing.assert_close(own.signed, other.signed, rtol=1e-12, atol=1e-12)
+    for operator, rate in expected.rates.items():
+        torch.testing.assert_close(found.rates[operator], rate, rtol=1e-12, atol=0)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_stopped_sums_without_a_checkpoint_are_lost() -> None:
+    stopped = Stopped(walk(), 500)
+    message = r"stopped after [1-9][0-9]* of 15 steps, which are lost; pass checkpoint="
+    with pytest.raises(KeyboardInterrupt, match=message):
+        sum_views(Visits(stopped, walks(15), default_views()[:1]), SIGNS)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("signs", [SIGNS, None])
+def test_nothing_is_kept_where_sums_do_not_tell_everything(signs: Signs | None, tmp_path: Path) -> None:
+    kept = begun(tmp_path)
+    first = default_views()[0]
+    views = [first, View("Hamming", first.operator, HammingKernel())]
+    stopped = Stopped(walk(), 500)
+    with pytest.raises(KeyboardInterrupt, match="stopped after 0 of 15 steps"):
+        sum_views(Visits(stopped, walks(15), views if signs else views[:1]), signs, checkpoint=kept)
+    for name in ("sums 0", "sums 0, draws from 0"):
+        assert kept.get(name) is None
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize(("seconds", "is_kept"), [(9.9, False), (10.1, True)])
+def test_sums_are_kept_every_ten_seconds(
+    seconds: float, is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 100)
+    monkeypatch.setattr("pyro_ksd.stein.summation.SUMMED_ENTRIES", 0)
+    times = iter([0.0, seconds])
+    last = [0.0]
+
+    def clock() -> float:
+        last[0] = next(times, last[0])
+        return last[0]
+
+    monkeypatch.setattr("pyro_ksd.stein.summation.perf_counter", clock)
+    kept = begun(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        sum_views(Visits(Stopped(walk(), 500), walks(15), default_views()[:1]), SIGNS, checkpoint=kept)
+    assert (kept.get("sums 0, draws from 0") is not None) == is_kept
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_the_bar_of_the_whole_work_moves_by_the_share_of_the_steps() -> None:
+    reached: list[float] = []
+    visits = Visits(walk(), walks(15), default_views())
+    outer: Any = SimpleNamespace(reach=reached.append)
+    sum_views(visits, SIGNS, outer=outer)
+    ends = [rows.stop for around in visits.neighborhoods for rows in visits.rows(around)]
+    assert len(ends) > 6
+    starts = [0] * len(visits.rows(visits.neighborhoods[0])) + [15] * len(visits.rows(visits.neighborhoods[1]))
+    assert reached == pytest.approx([(start + end) / 30 for start, end in zip(starts, ends, strict=True)])
+    assert reached[-1] == 1

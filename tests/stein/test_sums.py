@@ -14,6 +14,8 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix
 from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.sums import SteinSums
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 N, D = 9, 6
 PSI = torch.randn(N, D, dtype=torch.double, generator=torch.Generator().manual_seed(0)) + 0.3
 PSI[PSI.abs() < 0.5] = 0.0
@@ -138,3 +140,10 @@ def test_no_columns() -> None:
     assert both.count == N + 3
     torch.testing.assert_close(in_all_columns(both, both.total), PSI.sum(0))
     assert sums.total_in(FeatureMatrix(PSI)).tolist() == [0.0] * D
+
+
+def test_one_column_in_the_columns_of_some_features() -> None:
+    one = FeatureMatrix.from_entries(torch.tensor([0, 1]), torch.tensor([5, 5]), torch.tensor([2.0, 3.0]).double(), 2)
+    others = FeatureMatrix(torch.zeros(1, 3, dtype=torch.double), torch.tensor([4, 5, 6]))
+    assert SteinSums.of(one).total_in(others).tolist() == [0.0, 5.0, 0.0]
+    assert SteinSums.of(one).total_in(FeatureMatrix(torch.zeros(1, 7).double())).tolist() == [0.0] * 5 + [5.0, 0.0]

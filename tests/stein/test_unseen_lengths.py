@@ -10,11 +10,12 @@ from itertools import islice
 import pyro.distributions as dist
 import pytest
 import torch
-from example_models import Unsampled
+from example_models import Unsampled, walk
 from torch import Tensor
 
 from benchmarks.true_models import field, stop_by_symbol
 from pyro_ksd.edits.neighborhoods import BeforeEnd, zs
+from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models import IndependentSequence, LinearChainMRF, SequenceModel
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.unseen_lengths import LogStep, log_steps_beyond, spread_of
@@ -111,3 +112,27 @@ def test_steps_of_log_ratios() -> None:
     assert step.spread == 1.0
     assert spread_of(torch.tensor([-torch.inf])) == 0.0
     assert LogStep.of(torch.tensor([-torch.inf])) == (-math.inf, 0.0)
+
+
+class FailsAt(Unsampled):
+    """A model that cannot evaluate edits of sequences of some length."""
+
+    def __init__(self, model: SequenceModel, length: int) -> None:
+        super().__init__(model)
+        self.length = length
+
+    def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+        if (sequences.lengths == self.length).any():
+            raise RuntimeError("not made for this length")
+        return super().log_ratio(sequences, edits)
+
+
+def test_a_model_may_fail_beyond_the_data_and_not_at_their_lengths() -> None:
+    data = Sequences.of([[0] * length for length in (3, 4, 5, 6)], 5)
+    whole = list(islice(log_steps_beyond(walk(), data, zs(locations=1), longer=True), 4))
+    assert len(whole) == 4
+    beyond = list(log_steps_beyond(FailsAt(walk(), 8), data, zs(locations=1), longer=True))
+    assert [step.value for step in beyond] == pytest.approx([step.value for step in whole[:2]])
+    for length in (4, 6):
+        with pytest.raises(RuntimeError, match="not made for this length"):
+            list(log_steps_beyond(FailsAt(walk(), length), data, zs(locations=1), longer=True))

@@ -17,7 +17,7 @@ from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import default_views
-from pyro_ksd.stein.weighting import edits_with_ratios, weighted_edits
+from pyro_ksd.stein.weighting import edits_with_ratios, scored_edits, weighted, weighted_edits
 
 
 @pytest.mark.parametrize(("balancing", "g"), [("barker", oracle.barker), ("mpf", oracle.mpf)])
@@ -147,3 +147,23 @@ def test_log_ratios_of_any_dtype_become_doubles(dtype: torch.dtype) -> None:
     edits, log_ratio = edits_with_ratios(Whole(walk()), zs(), data)
     assert log_ratio.dtype == torch.double
     assert log_ratio.tolist() == (-2.0 * (edits.new_lengths(data.lengths) - data.lengths[edits.owner])).tolist()
+
+
+def test_wrong_arguments_are_named() -> None:
+    scored = scored_edits(walk(), zs(), walks(2))
+    with pytest.raises(ValueError, match="neighborhood: expected"):
+        scored_edits(walk(), ZanellaOperator(), walks(2))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="scored: expected edits with log-ratios"):
+        weighted(walks(2), ZanellaOperator())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="operator: expected an operator"):
+        weighted(scored, zs())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("begin", "words"), [(None, r"found NaN where \["), (0, "sequence 1, "), (7, "sequence 8, ")])
+def test_an_edit_with_nan_is_shown_with_its_row(begin: int | None, words: str) -> None:
+    class Broken(Unsampled):
+        def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
+            return super().log_ratio(sequences, edits).masked_fill(edits.owner == 1, torch.nan)
+
+    with pytest.raises(ValueError, match=words):
+        edits_with_ratios(Broken(walk()), zs(), walks(3), begin)

@@ -36,8 +36,8 @@ def chain_lengths(
 
     >>> half = torch.tensor([0.5], dtype=torch.double)
     >>> found = chain_lengths(torch.ones(1, dtype=torch.double), half, lambda alive: alive * half, work=1)
-    >>> found.shortest, found.probability[:3].tolist(), round(found.mean, 6)
-    (0, [0.5, 0.25, 0.125], 1.0)
+    >>> found.shortest, found.probability[:3], round(found.mean, 6)
+    (0, tensor([0.5000, 0.2500, 0.1250], dtype=torch.float64), 1.0)
     """
     found = []
     for _ in range(min(MOST_LENGTHS, _MOST_WORK // work)):

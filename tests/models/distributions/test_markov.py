@@ -175,3 +175,9 @@ def test_bad_transitions(change, message):
     given = {"initial": torch.tensor([0.5, 0.5]), "transition": torch.eye(2), "stop": 0.5}
     with pytest.raises(ValueError, match=message):
         MarkovSequence.from_transitions(**{**given, **change})
+
+
+def test_sequences_end_at_a_thousand_symbols_unless_stated():
+    even = torch.full((3, 3), 1 / 3, dtype=torch.double)
+    assert MarkovSequence(even).max_length == 1000
+    assert MarkovSequence.from_transitions(even[0, :2] * 1.5, even[:2, :2] * 1.5, stop=0.5).max_length == 1000

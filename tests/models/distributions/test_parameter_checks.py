@@ -134,3 +134,8 @@ def test_parameters_are_dense_and_on_the_cpu(wrong: torch.Tensor) -> None:
 def test_what_is_an_array() -> None:
     assert [is_array(value) for value in ([0.5], (0.5,), np.ones(2), torch.ones(2))] == [True] * 4
     assert [is_array(value) for value in (0.5, "ab", None, {})] == [False] * 4
+
+
+def test_one_symbol_is_enough() -> None:
+    assert last_size("x", torch.rand(4, 1)) == 1
+    assert last_size("x", torch.rand(1)) == 1

@@ -135,3 +135,13 @@ def test_parameters_that_are_zero_stay_zero_and_states_that_are_never_visited_st
     assert found.emission[0, 1].tolist() == [0.1, 0.9]
     assert found.emission[0, 0].tolist() == pytest.approx([1 / 4, 3 / 4])
     assert found.stop[0].tolist() == pytest.approx([2 / 4, 0.25])
+
+
+def test_one_of_several_models() -> None:
+    several = points(models=3)
+    for index in range(3):
+        one = several[index]
+        assert one.initial.equal(several.initial[[index]])
+        assert one.transition.equal(several.transition[[index]])
+        assert one.emission.equal(several.emission[[index]])
+        assert one.stop.equal(several.stop[[index]])

@@ -48,3 +48,43 @@ def test_arguments_are_checked() -> None:
         fitting_arguments(3, DATA, "refit")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="guide: expected what makes a guide from a program"):
         check_training(None, 1, 0.1)
+
+
+def train(own: Any, num_steps: int = 1) -> list[str]:
+    arguments = fitting_arguments(own, DATA, "fit")
+    options: dict[str, Any] = {"num_steps": num_steps, "learning_rate": 0.05, "seed": 0, "option": "fit"}
+    with trained_guide(own, arguments, AutoDelta, num_sequences=len(DATA), **options) as trained:
+        return [*trained.latent, *trained.learned]
+
+
+def test_latents_of_each_sequence_and_weights_of_modules_are_refused() -> None:
+    def by_sequence(x: Any = None) -> None:
+        with pyro.plate("sequences", len(x)):
+            stop = pyro.sample("stop", dist.Beta(torch.tensor(2.0, dtype=torch.double), 2.0))
+            pyro.factor("score", -stop * x.lengths if hasattr(x, "lengths") else -stop)
+
+    with pytest.raises(ValueError, match=r"fit: found the latents \['stop'\] of each sequence, which FitSVI does not"):
+        train(by_sequence)
+
+    def with_module(x: Any = None) -> None:
+        pyro.module("network", torch.nn.Linear(1, 1))
+        program(x)
+
+    with pytest.raises(ValueError, match=r"fit: found the parameters \[.*network.*\] of a pyro.module"):
+        train(with_module)
+
+
+def test_programs_without_latents_and_with_enumerated_ones() -> None:
+    def only_a_parameter(x: Any = None) -> None:
+        stop = pyro.param("stop", torch.tensor(0.5).double(), constraint=constraints.unit_interval)
+        with pyro.plate("sequences", len(x)):
+            pyro.sample("x", MarkovSequence.from_transitions(EVEN[0], EVEN, stop), obs=x)
+
+    assert train(only_a_parameter) == ["stop"]
+
+    def of_two_kinds(x: Any = None) -> None:
+        kind = pyro.sample("kind", dist.Bernoulli(torch.tensor(0.5).double()), infer={"enumerate": "parallel"})
+        rate = pyro.param("rate", torch.tensor(0.5).double(), constraint=constraints.positive)
+        pyro.factor("score", -rate * (1 + kind))
+
+    assert train(of_two_kinds) == ["rate"]

@@ -637,3 +637,50 @@ def test_language_models_see_all_codes() -> None:
     of_gpt2(Recorder().eval()).log_joint(Sequences.of([[0, END], [END]], SIZE))
     assert masks
     assert all(bool(mask.all()) for mask in masks)
+
+
+def test_edits_for_a_language_model_are_checked(gpt2: Any) -> None:
+    lm = of_gpt2(gpt2)
+    data = Sequences.of([[0, END], [END]], SIZE)
+    edits = BeforeEnd(Substitutions()).edits(data)
+    assert lm.log_ratio(data, edits).shape == (3,)
+    with pytest.raises(ValueError, match="the model's 4 symbols, found an alphabet of 5"):
+        lm.log_ratio(Sequences.of([[0, END], [END]], SIZE + 1), edits)
+    with pytest.raises(ValueError, match="edits: expected"):
+        lm.log_ratio(data[:1], edits)
+    with pytest.raises(ValueError, match="edits: expected"):
+        lm.log_ratio(data, [edits])  # type: ignore[arg-type]
+
+
+def test_a_model_with_a_prompt_for_each_sequence_draws_for_prompts_alone() -> None:
+    with pytest.raises(ValueError, match="draw: expected prompts to draw for, as the model has none for all; call dr"):
+        model(prompt=None).draw(3)
+
+
+def test_a_failing_network_is_named_with_the_prompts_of_the_data() -> None:
+    def limited(codes: Tensor) -> Tensor:
+        if codes.shape[1] > 3:
+            raise IndexError("too long")
+        return Scrambled()(codes)
+
+    data = Sequences.of([[0, 0, 0, END]], SIZE).with_covariates({"prompt": [[4, 1]]})
+    with pytest.raises(ValueError, match=r"network: expected one that takes prompts and up to max_length=4 symbols"):
+        model(None, limited, prompt=None).log_joint(data)
+
+
+def test_errors_show_the_last_ten_codes() -> None:
+    network = Diverged()
+    lm = model(None, network, max_length=20)
+    with pytest.raises(ValueError, match=r"after the codes \[0, 0, 0, 0, 0, 0, 0, 0, 0, 3\]; look"):
+        lm.log_joint(Sequences.of([[*[0] * 12, 3, END]], SIZE))
+
+
+def test_generators_are_checked() -> None:
+    covariates = Sequences.of([[END]] * 2, SIZE).with_covariates({"prompt": [[4, 1], [1]]}).covariates
+    for lm in (model(), model(prompt=None)):
+        with pytest.raises(ValueError, match="generator: expected"):
+            lm.draw_given(covariates, 5)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="covariates: expected"):
+            lm.draw_given([[4, 1]])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="generator: expected"):
+        model().draw(2, 5)  # type: ignore[arg-type]

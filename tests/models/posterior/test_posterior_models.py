@@ -479,3 +479,26 @@ def test_programs_of_covariates() -> None:
     which = torch.tensor([2, 0, 1, 1, 2])
     torch.testing.assert_close(models.batch.log_joint_each(data, which), expected[which, torch.arange(5)])
     assert models.draw_like(data, torch.Generator().manual_seed(0)).covariates is not None
+
+
+def test_every_draw_must_give_every_sequence_a_positive_probability() -> None:
+    values = {name: value.clone() for name, value in CHAIN.items()}
+    values["moves"][1, 1] = torch.tensor([0.5, 0.0, 0.5])  # the second draw never repeats the symbol 1
+    models = PosteriorModels(chain, DATA, values)
+    models.check_possible(Sequences.of([[0, 1], [2, 2], [1]], SIZE))
+    with pytest.raises(ValueError, match="probability zero to 2 of 4 sequences") as caught:
+        models.check_possible(Sequences.of([[0, 1], [1, 1], [2], [0, 1, 1, 2]], SIZE))
+    assert "sequence 1, [1, 1], at site x_1; sequence 3, [0, 1, 1, 2], at site x_2" in str(caught.value)
+
+
+def test_two_hundred_draws_are_taken_and_a_guide_has_the_seed_0() -> None:
+    many = {"initial": simplex(450, SIZE), "moves": simplex(450, SIZE, SIZE)}
+    assert len(PosteriorModels(chain, DATA, many)) == 200
+
+    def guide(*arguments: Any) -> None:
+        prior("initial", SIZE)
+        prior("moves", SIZE, SIZE)
+
+    drawn = [PosteriorModels(chain, DATA, guide, num_draws=2, **seed).values["moves"] for seed in ({}, {"seed": 0})]
+    assert drawn[0].equal(drawn[1])
+    assert not drawn[0].equal(PosteriorModels(chain, DATA, guide, num_draws=2, seed=1).values["moves"])

@@ -17,7 +17,15 @@ from pyro.optim import Adam
 from pyro_programs import FEW_SEQUENCES as DATA
 from torch import Tensor
 
-from pyro_ksd.models.posterior.pyro_posteriors import chained_draws, divergences, posterior_draws, without_sites
+from pyro_ksd.models.posterior.pyro_posteriors import (
+    chained_draws,
+    divergences,
+    in_chains,
+    observations,
+    pointwise_log_likelihood,
+    posterior_draws,
+    without_sites,
+)
 
 ARGUMENTS = (DATA.tokens, DATA.lengths)
 SHAPES = {"initial": torch.Size([3]), "moves": torch.Size([3, 3])}
@@ -171,6 +179,14 @@ def test_divergences() -> None:
     found = divergences(mcmc)
     assert found is not None
     assert found.tolist() == [[True, False, True]]
+    mcmc._diagnostics.append({"divergences": [1]})
+    both = divergences(mcmc)
+    assert both is not None
+    assert both.tolist() == [[True, False, True], [False, True, False]]
+    for silent in ({}, None):
+        mcmc._diagnostics[1] = silent  # one chain does not say
+        assert divergences(mcmc) is None
+    del mcmc._diagnostics[1]
     del mcmc._diagnostics[0]["divergences"]
     assert divergences(mcmc) is None
     assert divergences(many()) is None
@@ -221,3 +237,112 @@ def test_every_shape_of_draws(shape: list[int], site: list[int], expected: list[
         found = posterior_draws({"w": values}, {"w": torch.Size(site)})["w"]
         assert list(found.shape) == expected
         assert found.flatten().tolist() == values.flatten().tolist()
+
+
+def test_a_guide_is_drawn_from_a_hundred_times_with_the_seed_0() -> None:
+    guide = AutoNormal(bayesian)
+    guide(*ARGUMENTS)
+    drawn = posterior_draws(guide, SHAPES, *ARGUMENTS)["initial"]
+    assert drawn.shape == (1, 100, 3)
+    assert drawn.equal(posterior_draws(guide, SHAPES, *ARGUMENTS, seed=0)["initial"])
+    assert not drawn.equal(posterior_draws(guide, SHAPES, *ARGUMENTS, seed=1)["initial"])
+    assert chained_draws(guide, *ARGUMENTS)["initial"].shape == (1, 1000, 3)
+
+
+def test_an_error_names_the_shapes_of_a_site_that_is_a_number() -> None:
+    message = "expected [draws, nothing more] or [chains, draws, nothing more]"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        posterior_draws({"w": torch.rand(2, 3, 4)}, {"w": torch.Size([])})
+
+
+# --------------------------------------------------------------------------------------- data and their likelihood
+
+X, Y = torch.tensor([1.0, 2.0, -1.0, 0.5]), torch.tensor([0.9, 2.5, -0.5, 3.0])
+KNOWN = torch.tensor([True, True, False, True])
+
+
+def regression(x: Tensor, y: Tensor | None = None) -> None:
+    slope = pyro.sample("slope", dist.Normal(0.0, 1.0))
+    pyro.deterministic("twice", 2 * slope)
+    pyro.factor("penalty", -(slope**2))
+    with pyro.plate("rows", len(x)), pyro.poutine.mask(mask=KNOWN):
+        pyro.sample("y", dist.Normal(slope * x, 1.0), obs=y)
+    pyro.sample("level", dist.Normal(slope, 2.0), obs=torch.tensor(0.3))
+
+
+def run_regression(model: Any = regression) -> MCMC:
+    """Its draws are those of two chains of three."""
+    mcmc = MCMC(NUTS(model, jit_compile=False), num_samples=3, warmup_steps=2, disable_progbar=True)
+    mcmc.run(X, y=Y)
+    mcmc._samples = {"slope": torch.tensor([[0.5, 1.0, -2.0], [0.0, 3.0, 1.5]])}
+    return mcmc
+
+
+def test_observations_are_data_but_neither_factors_nor_deterministic_sites() -> None:
+    for found in (observations(run_regression()), observations(Predictive(regression, num_samples=2), X, Y)):
+        assert list(found) == ["y", "level"]
+        assert found["y"].equal(Y)
+        assert found["level"].item() == pytest.approx(0.3)
+    assert observations({"slope": torch.zeros(3)}) == {}
+
+
+def test_log_likelihoods_are_those_of_each_draw_and_value() -> None:
+    mcmc = run_regression()
+    found = pointwise_log_likelihood(mcmc)
+    assert list(found) == ["y", "level"]
+    assert found["y"].shape == (2, 3, 4)
+    for chain, row in enumerate(mcmc._samples["slope"]):
+        for draw, slope in enumerate(row):
+            expected = dist.Normal(slope * X, 1.0).log_prob(Y) * KNOWN
+            torch.testing.assert_close(found["y"][chain, draw], expected)
+            level = dist.Normal(slope, 2.0).log_prob(torch.tensor(0.3))
+            torch.testing.assert_close(found["level"][chain, draw], level)
+
+
+def test_no_log_likelihoods_of_draws_alone_and_of_latents_that_were_summed_out() -> None:
+    for source in (many(2), Predictive(regression, num_samples=2)):
+        with pytest.raises(ValueError, match="log_likelihood: expected an MCMC object, which knows its model and data"):
+            pointwise_log_likelihood(source)
+
+    def mixture(x: Tensor, y: Tensor) -> None:
+        slope = pyro.sample("slope", dist.Normal(0.0, 1.0))
+        with pyro.plate("rows", len(x)):
+            kind = pyro.sample("kind", dist.Bernoulli(0.5), infer={"enumerate": "parallel"})
+            pyro.sample("y", dist.Normal(slope * x * kind, 1.0), obs=y)
+
+    mcmc = run_regression(mixture)
+    with pytest.raises(ValueError, match="expected draws of all latent sites, found none of 'kind', which the infer"):
+        pointwise_log_likelihood(mcmc)
+
+
+@pytest.mark.parametrize(
+    ("shape", "chains", "expected"),
+    [
+        ([5, 2], None, [1, 5, 2]),
+        ([5], None, [1, 5]),
+        ([1, 5], None, [1, 1, 5]),
+        ([6, 4], (2, 3), [2, 3, 4]),
+        ([6], (2, 3), [2, 3]),
+        ([2, 3], (2, 3), [2, 3]),
+        ([2, 3, 4], (2, 3), [2, 3, 4]),
+    ],
+)
+def test_predictive_draws_are_those_of_one_chain_after_the_other(
+    shape: list[int], chains: tuple[int, int] | None, expected: list[int]
+) -> None:
+    values = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    found = in_chains("prior", {"x": values}, chains)["x"]
+    assert list(found.shape) == expected
+    assert found.flatten().equal(values.flatten())
+
+
+@pytest.mark.parametrize(
+    ("shape", "chains", "number"),
+    [([5], (2, 3), 6), ([2, 2], (2, 3), 6), ([3, 2], (2, 3), 6), ([], (1, 1), 1), ([], None, 0)],
+)
+def test_predictive_draws_of_another_number_are_refused(
+    shape: list[int], chains: tuple[int, int] | None, number: int
+) -> None:
+    message = f"prior: expected {number} draws of 'x', as many as of the posterior, found the shape {shape}; draw"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        in_chains("prior", {"x": torch.zeros(shape)}, chains)

@@ -50,3 +50,21 @@ def test_the_models_are_asked_only_for_the_table() -> None:
     batch.log_ratio(DATA, EDITS)
     batch.log_ratio_each(DATA, EDITS, WHICH)
     assert asked == [1, SIZE, SIZE**2]
+
+
+def test_each_model_draws_its_own_data_set() -> None:
+    """The first symbols have the frequencies of the model, and those of no other model."""
+    models = chains(1)
+    batch = TableBatch(tabulate(models.log_joint, SIZE, 1))
+    drawn = batch.draw_each(4000, torch.Generator().manual_seed(0))
+    assert drawn is not None
+    first = simplex(4, SIZE + 1, SIZE + 1)[:, -1]
+    own = drawn.tokens[:, 0].masked_fill(drawn.lengths == 0, SIZE).view(4, 4000)
+    found = torch.stack([row.bincount(minlength=SIZE + 1) for row in own]) / 4000
+    assert float((found - first).abs().max()) < 4 * (0.25 / 4000) ** 0.5
+    assert float((found - first.flip(0)).abs().max()) > 0.1
+
+
+def test_tables_that_do_not_say_how_to_draw() -> None:
+    endless = tabulate(lambda words: 0.0 * words.lengths.double()[None], SIZE, 1)
+    assert TableBatch(endless).draw_each(5, torch.Generator()) is None

@@ -131,3 +131,18 @@ def test_operations_that_refuse_sequences_without_symbols() -> None:
 
     data = Sequences.of([[], [0, 1], [2], []], SIZE)
     assert as_model(program, data).log_joint(data).tolist() == [-torch.inf, -5.0, -4.0, -torch.inf]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_one_site_that_reads_the_padding_is_enough_to_give_it_none(first: bool) -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            if first:
+                pyro.sample("x", dist.Categorical(programs.INITIAL), obs=sequences[:, 0])
+            pyro.sample("length", dist.Poisson(torch.tensor(2.0).double()), obs=lengths.double())
+            if not first:
+                pyro.sample("x", dist.Categorical(programs.INITIAL), obs=sequences[:, 0])
+
+    model = VectorizedProgram(program, DATA)
+    assert not model.defines_empty
+    assert (model.log_joint(EMPTY) == -torch.inf).tolist() == [True, False, True]

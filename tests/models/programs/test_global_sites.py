@@ -31,6 +31,7 @@ from pyro_ksd.models.programs.global_sites import (
     other_values,
     sites_of,
 )
+from pyro_ksd.models.programs.repeatability import MODULE_WEIGHT
 
 ARGUMENTS = (DATA.tokens, DATA.lengths)
 
@@ -320,3 +321,10 @@ def test_draws_that_are_nan_are_counted(draws: list[float], end: str) -> None:
     values = {"top": torch.tensor(draws)}
     with pytest.raises(ValueError, match=f"posterior: site 'top': .*, {end}$"):
         check_supports("posterior", values, sites_of(supported, *ARGUMENTS), supported, ARGUMENTS)
+
+
+def test_values_of_the_weights_of_modules_are_refused() -> None:
+    name = f"net{MODULE_WEIGHT}weight"
+    with pytest.raises(ValueError, match=r"parameters: site .* is a weight of a module, which pyro"):
+        check_names("parameters", {name: torch.ones(1)}, {name: torch.Size([1])}, {})
+    check_names("parameters", {"weight": torch.ones(1)}, {"weight": torch.Size([1])}, {})

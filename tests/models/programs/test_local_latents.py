@@ -166,3 +166,8 @@ def test_log_probabilities_are_masked_and_summed_for_each_row() -> None:
     assert local_log_prob(trace, 2, masks).tolist() == pytest.approx([one + two, two])
     other = {**masks, "b": torch.tensor(False)}  # those of another program
     assert local_log_prob(trace, 2, other).tolist() == pytest.approx([one, 0.0])
+    outside = torch.ones(2, 3, dtype=torch.double)
+    outside[0, 1] = torch.nan
+    assert impossible_rows(trace, values, 2).tolist() == [False, False]
+    assert impossible_rows(trace, {**values, "a": outside}, 2).tolist() == [True, False]
+    assert impossible_rows(trace, {**values, "b": outside.flip(0)}, 2).tolist() == [False, True]

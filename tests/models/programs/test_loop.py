@@ -259,3 +259,19 @@ def test_bad_options(options, message):
 def test_bad_number_of_draws():
     with pytest.raises(ValueError, match="num_sequences: expected an integer of at least 1, found 0"):
         LoopProgram(chain(), S).draw(0)
+
+
+@pytest.mark.parametrize("seed", [torch.manual_seed, pyro.set_rng_seed])
+def test_a_program_that_sets_a_seed_itself_is_refused(seed):
+    def seeded():
+        seed(5)
+        chain()()
+
+    with pytest.raises(
+        ValueError, match="draw: expected other random numbers in each run of the program, found the sa"
+    ):
+        LoopProgram(seeded, S).draw(4, torch.Generator().manual_seed(0))
+
+
+def test_a_sequence_of_ten_thousand_symbols_is_the_longest_unless_stated():
+    assert LoopProgram(chain(), S).max_length == 10_000

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pyro
@@ -249,3 +250,26 @@ def test_symbols_that_are_missing_or_too_many() -> None:
 
     with pytest.raises(CannotMakeSequence), ConditionedRun(*arguments([0])):
         always_two()
+
+
+def test_a_program_with_more_symbols_than_the_data_is_refused():
+    """Also by one symbol, and if only a rare site has it."""
+
+    def late():
+        for t in range(2):
+            pyro.sample(f"x_{t}", dist.Categorical(torch.ones(S + t, dtype=torch.double) / (S + t)))
+
+    with pytest.raises(ValueError, match=f"x_1.*{S + 1}"):
+        LoopProgram(late, S).log_joint(Sequences.of([[0, 1]], S))
+
+
+@pytest.mark.parametrize("length", [20, 21])
+def test_errors_show_the_first_twenty_symbols(length):
+    def wrong():
+        for t in range(length):
+            pyro.sample(f"x_{t}", dist.Categorical(INITIAL))
+        pyro.factor("end", torch.tensor(math.nan))
+
+    shown = "[" + ", ".join("0" * 20) + (", ...]" if length > 20 else "]")
+    with pytest.raises(ValueError, match=re.escape(shown)):
+        LoopProgram(wrong, S).log_joint(Sequences.of([[0] * length], S))

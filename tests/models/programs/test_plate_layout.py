@@ -20,6 +20,7 @@ from torch import Tensor
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.programs.plate_layout import (
     Layout,
+    check_latents,
     find_layout,
     in_plate,
     is_enumerated,
@@ -145,3 +146,35 @@ def test_sites_of_a_trace() -> None:
     assert list(sites) == ["prior", "state", "first"]
     assert [in_plate(site, "sequences") for site in sites.values()] == [False, True, True]
     assert [is_enumerated(site) for site in sites.values()] == [False, True, False]
+
+
+def test_sites_outside_the_plate_that_only_longer_sequences_have_are_refused() -> None:
+    def late(sequences: Tensor, lengths: Tensor) -> None:
+        pyro.deterministic("longest", lengths.max())
+        if len(lengths) > 3:
+            pyro.factor("late", torch.zeros(()))
+        with pyro.plate("sequences", len(lengths)):
+            chain_steps(sequences, lengths)
+
+    layout = Layout("sequences", -1, frozenset())
+    check_latents(trace(late, 3), layout)
+    with pytest.raises(
+        ValueError, match="site 'late': stands outside the plate 'sequences', but only longer sequences"
+    ):
+        check_latents(trace(late, 4), layout)
+    check_latents(trace(late, 4), Layout("sequences", -1, frozenset({"late"})))
+
+
+@pytest.mark.parametrize(("count", "is_refused"), [(20, False), (21, True)])
+def test_up_to_twenty_enumerated_sites_need_no_markov(count: int, is_refused: bool) -> None:
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(count):
+                pyro.sample(f"z_{t}", dist.Bernoulli(0.5), infer={"enumerate": "parallel"})
+
+    layout = Layout("sequences", -1, frozenset())
+    if is_refused:
+        with pytest.raises(ValueError, match=r"found 21 enumerated sites without pyro\.markov"):
+            check_latents(trace(program, 3), layout)
+    else:
+        check_latents(trace(program, 3), layout)

@@ -397,3 +397,9 @@ def with_samples(program: Callable[..., Any]) -> Callable[..., Any]:
         program(sequences, lengths)
 
     return made
+
+
+def test_covariates_for_draws_are_checked() -> None:
+    model = as_model(with_samples(experts), DATA)
+    with pytest.raises(ValueError, match="covariates: expected those of sequences"):
+        model.draw_given([1.0, 2.0])  # type: ignore[arg-type]

@@ -264,3 +264,8 @@ def test_one_proposal_may_be_all_that_is_permitted() -> None:
     assert len(constrain(bounded_chain(), lambda x: x.lengths >= 0, max_proposals=1).draw(1)) == 1
     with pytest.raises(ValueError, match="max_proposals: expected an integer of at least 1, found 0"):
         constrain(bounded_chain(), at_most_2_long, max_proposals=0)
+
+
+def test_a_wrong_generator_is_refused() -> None:
+    with pytest.raises(ValueError, match="generator: expected"):
+        constrain(walk(), at_most_2_long).draw(3, 5)  # type: ignore[arg-type]

@@ -157,3 +157,16 @@ def test_the_first_proposal_inside_is_taken_for_each_row() -> None:
         advice="",
     )
     assert found.to_lists() == [[3], [38], [66], [101]]  # the first from 0, 32, 64 and 96 on
+
+
+def test_as_many_are_proposed_as_should_be_enough() -> None:
+    """Of every three proposals the first one is inside; never fewer than 128 are proposed."""
+    calls: list[int] = []
+
+    def propose(count: int, generator: torch.Generator | None) -> Sequences:
+        calls.append(count)
+        return Sequences.of([[index % 3] for index in range(count)], 3)
+
+    found = accepted(propose, lambda x: x.tokens[:, 0] == 0, 1000, None, max_proposals=10**6, advice="")
+    assert len(found) == 1000
+    assert calls == [1000, 1991, 128]  # 334 of 1000 are inside: 666 * 1001 / 335 is 1990.04

@@ -100,3 +100,17 @@ def test_a_sampler_may_hide_its_arguments() -> None:
 
     covariates = Covariates.of({"dose": torch.zeros(2)}, 2)
     assert with_sampler(small_mrf(), Hidden()).draw_given(covariates).to_lists() == [[1], [1]]
+
+
+def test_lengths_are_those_of_the_model() -> None:
+    found = with_sampler(walk(), lambda size, generator: walk().draw(size, generator)).length_distribution()
+    expected = walk().length_distribution()
+    assert found is not None
+    assert expected is not None
+    assert found.probability.equal(expected.probability)
+
+
+def test_a_wrong_generator_is_refused() -> None:
+    model = with_sampler(small_mrf(), lambda size, generator: Sequences.of([[0]] * size, 3))
+    with pytest.raises(ValueError, match="generator: expected"):
+        model.draw(3, 5)  # type: ignore[arg-type]

@@ -221,3 +221,27 @@ def test_the_global_random_state_stays_as_it_is() -> None:
     state = torch.get_rng_state()
     assert TabulatedModel(model, 1, DATA).is_local
     assert torch.get_rng_state().equal(state)
+
+
+def of_order_2() -> MarkovSequence:
+    return MarkovSequence(programs.simplex(*[SIZE + 1] * 3), order=2)
+
+
+def test_lengths_are_those_of_the_table_if_it_is_used() -> None:
+    chain = MarkovSequence.from_transitions(torch.ones(SIZE) / SIZE, torch.ones(SIZE, SIZE) / SIZE, stop=0.25)
+    found = TabulatedModel(Unsampled(chain), order=1, data=DATA).length_distribution()
+    assert found is not None
+    assert found.shortest == 1
+    assert found.probability[:5].tolist() == pytest.approx([0.25 * 0.75**k for k in range(5)], rel=1e-6)
+    with pytest.warns(UserWarning, match="is not of order 1"):
+        assert TabulatedModel(of_order_2(), order=1, data=DATA).length_distribution() is None
+
+
+def test_ratios_are_quick_if_the_table_is_used_or_the_model_has_quick_ones() -> None:
+    slow, late = (as_model(program, DATA) for program in (programs.chain_with_stop, programs.second_order))
+    assert not slow.has_quick_ratios
+    assert TabulatedModel(slow, 1, DATA).has_quick_ratios
+    with pytest.warns(UserWarning, match="is not of order 1"):
+        assert TabulatedModel(of_order_2(), 1, DATA).has_quick_ratios
+    with pytest.warns(UserWarning, match="is not of order 1"):
+        assert not TabulatedModel(late, 1, DATA).has_quick_ratios
