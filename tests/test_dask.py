@@ -237,6 +237,30 @@ def test_data_in_memory_are_checked_with_the_same_bits(
     assert len(computed_here) > 4
 
 
+def stored(x: Any = None, num_sequences: int | None = None) -> Any:
+    """Its stop is what the parameter store of this process says, or another one by default."""
+    stop = pyro.param("stop", torch.tensor(0.9), constraint=dist.constraints.unit_interval).detach()
+    walk = MarkovSequence.from_transitions(torch.full((3,), 1 / 3), torch.full((3, 3), 1 / 3), stop)
+    with pyro.plate("sequences", num_sequences if x is None else len(x)):
+        return pyro.sample("x", walk, obs=x)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_programs_draw_with_the_parameters_of_this_process(client: Client) -> None:
+    options = MEMORY | {"bootstrap": "parametric", "localize": False}
+    pyro.clear_param_store()
+    try:
+        pyro.param("stop", torch.tensor(0.2), constraint=dist.constraints.unit_interval)
+        on_workers = ksd_check(stored, FEW, **options)
+        client.close()
+        assert_identical(on_workers, ksd_check(stored, FEW, **options))
+        pyro.clear_param_store()
+        other = ksd_check(stored, FEW, **options)
+        assert (other["ksd_null"]["ksd"].values != on_workers["ksd_null"]["ksd"].values).any()
+    finally:
+        pyro.clear_param_store()
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_null_draws_have_the_same_bits_in_two_threads() -> None:
     model, options = IN_MEMORY["parametric"]
