@@ -38,7 +38,7 @@ OPTIONS: dict[str, Any] = {"views": VIEWS, "num_bootstrap": 49, "progress": Fals
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     """Two processes on this machine, with two threads each."""
-    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as found:
+    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0") as found:  # any free port
         yield found
 
 
