@@ -16,6 +16,7 @@ from pyro_ksd.common.chunk_sizes import DRAWN_SEQUENCES, PAIR_BYTES, REPLICATED_
 from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
 from pyro_ksd.common.progress import PartOfBar, progress_bar
 from pyro_ksd.common.random_numbers import check_generator, drawn_seed
+from pyro_ksd.common.torch_threads import one_torch_thread
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
 from pyro_ksd.fit_tests.statistics import check_sample_size, check_states, signed_u_statistics, u_statistic
@@ -452,10 +453,7 @@ def null_statistics(
     """
     check_drawn(model, replicates)
     together = [view for view in views if view.kernel.has_features]
-    by_view: dict[View, SteinMatrix] = {}
-    if together:
-        by_view = dict(zip(together, assemble(model, replicates, together, outer=outer).matrices, strict=True))
-    found = {view: _of_groups(view, matrix, size) for view, matrix in by_view.items()}
+    found = _sums_of_groups(Visits(model, replicates, together, kept_bytes=0, group_size=size), size, outer)
     statistic = {view: sums / (size * (size - 1)) for view, (sums, _) in found.items()}
     extreme = {view: largest for view, (_, largest) in found.items()}
     apart = [view for view in views if not view.kernel.has_features]
@@ -492,6 +490,31 @@ def null_statistics_in_parts(
         for rows in _parts(replicates, size, views)
     ]
     return NullDraws.cat(parts)
+
+
+def _sums_of_groups(visits: Visits, size: int, outer: PartOfBar | None) -> dict[View, tuple[Tensor, Tensor | None]]:
+    """What :func:`_of_groups` gives for all groups, for each view; only features of whole groups are held."""
+    parts: dict[View, list[tuple[Tensor, Tensor | None]]] = {view: [] for view in visits.views}
+    total = len(visits.neighborhoods) * len(visits.sequences)
+    done = 0
+    with one_torch_thread():
+        for around in visits.neighborhoods:
+            waiting: dict[View, list[SteinMatrix]] = {view: [] for view in visits.views_of(around)}
+            for chunk in visits.chunks(around):
+                for view, matrices in waiting.items():
+                    matrices += chunk.features(view)
+                    if (chunk.begin + chunk.count) % size == 0:
+                        parts[view].append(_of_groups(view, type(matrices[0]).cat(matrices), size))
+                        matrices.clear()
+                done += chunk.count
+                if outer is not None:
+                    outer.reach(done / total)
+    return {view: _joined(own) for view, own in parts.items()}
+
+
+def _joined(parts: Sequence[tuple[Tensor, Tensor | None]]) -> tuple[Tensor, Tensor | None]:
+    extremes = [extreme for _, extreme in parts if extreme is not None]
+    return torch.cat([sums for sums, _ in parts]), torch.cat(extremes) if extremes else None
 
 
 def _of_groups(view: View, matrix: SteinMatrix, size: int) -> tuple[Tensor, Tensor | None]:

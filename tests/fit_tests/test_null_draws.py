@@ -137,6 +137,21 @@ def test_statistics_do_not_depend_on_how_many_are_computed_together(
     torch.testing.assert_close(found.extreme, expected.extreme, rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("edits", [1, 60, 2000])
+def test_statistics_do_not_depend_on_the_chunks(edits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    views = [*default_views(), View("sum", ZanellaOperator(), ContiguousKernel(1) + ContiguousKernel(3))]
+    expected = parametric_bootstrap(walk(), 5, views, 20, seeded())
+    [block] = draw_blocks(20, 20, seeded())
+    whole = stein_matrices(walk(), walk().draw(5 * 20, block.generator()), views)
+    sums = [matrix.off_diagonal_sums(5) for matrix in whole]
+    torch.testing.assert_close(expected.statistic, torch.stack(sums, 1) / 20)
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", edits)
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.GROUPED_EDITS", edits)
+    found = parametric_bootstrap(walk(), 5, views, 20, seeded())
+    torch.testing.assert_close(found.statistic, expected.statistic, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(found.extreme, expected.extreme, rtol=1e-10, atol=0, equal_nan=True)
+
+
 def test_edits_bound_what_is_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     sequences = walk().draw(40, seeded())
     bounds = edit_bounds(ZanellaOperator().neighborhood, sequences).view(-1, 4).sum(1)

@@ -300,6 +300,7 @@ def test_the_bar_moves_within_a_batch_of_draws(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(progress.ProgressBar, "update", update)
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 40)
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.GROUPED_EDITS", 40)
     check_of(many_draws(30), views=["content-1", "start"], order=None)
     reached = moved[: moved.index(30) + 1]
     assert reached == sorted(reached)
