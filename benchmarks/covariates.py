@@ -59,7 +59,7 @@ def rate(case: str, shift: float, bootstrap: Any, *, conditional: bool, runs: in
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=500, help="data sets of each rate")
+    parser.add_argument("--runs", type=int, default=200, help="data sets of each rate")
     runs = parser.parse_args().runs
     rows = []
     for case in CASES:

@@ -38,7 +38,7 @@ OPTIONS: dict[str, Any] = {"views": VIEWS, "num_bootstrap": 49, "progress": Fals
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     """Two processes on this machine, with two threads each."""
-    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as found:
+    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0") as found:  # any free port
         yield found
 
 
@@ -235,6 +235,30 @@ def test_data_in_memory_are_checked_with_the_same_bits(
     client.close()
     assert_identical(on_workers, ksd_check(model, FEW, **MEMORY | options))
     assert len(computed_here) > 4
+
+
+def stored(x: Any = None, num_sequences: int | None = None) -> Any:
+    """Its stop is what the parameter store of this process says, or another one by default."""
+    stop = pyro.param("stop", torch.tensor(0.9), constraint=dist.constraints.unit_interval).detach()
+    walk = MarkovSequence.from_transitions(torch.full((3,), 1 / 3), torch.full((3, 3), 1 / 3), stop)
+    with pyro.plate("sequences", num_sequences if x is None else len(x)):
+        return pyro.sample("x", walk, obs=x)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_programs_draw_with_the_parameters_of_this_process(client: Client) -> None:
+    options = MEMORY | {"bootstrap": "parametric", "localize": False}
+    pyro.clear_param_store()
+    try:
+        pyro.param("stop", torch.tensor(0.2), constraint=dist.constraints.unit_interval)
+        on_workers = ksd_check(stored, FEW, **options)
+        client.close()
+        assert_identical(on_workers, ksd_check(stored, FEW, **options))
+        pyro.clear_param_store()
+        other = ksd_check(stored, FEW, **options)
+        assert (other["ksd_null"]["ksd"].values != on_workers["ksd_null"]["ksd"].values).any()
+    finally:
+        pyro.clear_param_store()
 
 
 @pytest.mark.usefixtures("small_blocks")

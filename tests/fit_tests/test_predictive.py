@@ -34,6 +34,7 @@ from pyro_ksd import (
 )
 from pyro_ksd.common import progress
 from pyro_ksd.common.block_runs import draw_blocks
+from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests import predictive
@@ -448,6 +449,18 @@ def test_the_overall_p_value_and_the_places_of_many_draws() -> None:
     chosen = [draw * 39 // 24 for draw in range(25)]
     contribution = check["ksd"]["contribution"].sum("sequence")
     np.testing.assert_allclose(contribution, realized[chosen].mean(0), rtol=1e-10)
+
+
+def test_blocks_stay_evaluated_in_the_process_that_began_alone() -> None:
+    cloudpickle = pytest.importorskip("cloudpickle")
+    posterior = PosteriorModels(first_order, DATA, VALUES)
+    with progress.progress_bar(show=False, desc="draws", unit="draw", total=len(posterior)) as bar:
+        parts = predictive._Parts(posterior, DATA, default_views()[:1], False, PAIR_BYTES, bar)
+        [block] = draw_blocks(len(posterior), len(posterior), seeded_generator(0))
+        assert parts.of(block) is parts.of(block)
+        sent = cloudpickle.loads(cloudpickle.dumps(parts))
+    assert sent.localized(block) == list(range(len(posterior)))
+    assert sent.of(block) is not sent.of(block)  # a worker has many blocks, one after the other
 
 
 def test_each_block_of_draws_has_random_numbers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,10 @@ import torch
 from torch import Tensor
 
 from pyro_ksd import MarkovSequence, ksd_check
+from pyro_ksd.common.block_runs import draw_blocks
+from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.edits.neighborhoods import Substitutions, zs
+from pyro_ksd.fit_tests.null_draws import _DrawnStatistics
 from pyro_ksd.models import SequenceModel, with_sampler
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.distributions.sampling import PAD
@@ -27,6 +30,7 @@ from pyro_ksd.models.wrappers.verified_tables import (
     with_verified_tables,
 )
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.views import default_views
 
 CHAIN = MarkovSequence.from_transitions(torch.ones(3) / 3, torch.tensor([[0.2, 0.4, 0.4]] * 3), stop=0.1)
 LATER = MarkovSequence.from_transitions(torch.ones(3) / 3, torch.tensor([[0.3, 0.4, 0.3]] * 3), stop=0.1)
@@ -136,6 +140,27 @@ def test_comparisons_are_made_in_large_batches(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(verified_tables, "SCORED_PAIRS", 10)
     tables.log_ratio(DATA, edits, zeros(DATA))
     assert model.num_scored == 2 * (len(DATA) + share)
+
+
+def test_a_block_of_null_draws_compares_the_same_edits_whatever_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = with_verified_tables(LOCAL, DATA)
+    assert found is not None
+    task = _DrawnStatistics(found[0], 20, None, default_views()[:2], PAIR_BYTES, found[1])
+    one, other = draw_blocks(8, 4, torch.Generator().manual_seed(0))
+    compared: list[Any] = []
+    confirm = VerifiedTables.confirm
+
+    def noted(tables: VerifiedTables) -> None:
+        compared.append([each.edited.to_lists() for each in tables._waiting])
+        confirm(tables)
+
+    monkeypatch.setattr(VerifiedTables, "confirm", noted)
+    task(one)
+    task(other)
+    after = compared[-1]
+    task(other)
+    assert after
+    assert compared[-1] == after
 
 
 def test_the_choice_of_edits_depends_on_no_sequences_before() -> None:
