@@ -138,3 +138,19 @@ def test_no_columns() -> None:
     assert both.count == N + 3
     torch.testing.assert_close(in_all_columns(both, both.total), PSI.sum(0))
     assert sums.total_in(FeatureMatrix(PSI)).tolist() == [0.0] * D
+
+
+@pytest.mark.parametrize("form", [*FORMS, "mixed"])
+@pytest.mark.parametrize("rows", [0, 4])
+def test_sums_of_several_models_are_those_of_each(form: str, rows: int) -> None:
+    scaled = [PSI[:rows], 2 * PSI[:rows].flip(0), -PSI[:rows]]
+    forms = [FORMS["dense"], FORMS["sparse"], FORMS["dense"]] if form == "mixed" else [FORMS[form]] * 3
+    matrices = [own(psi) for own, psi in zip(forms, scaled, strict=True)]
+    for found, matrix in zip(SteinSums.each_of(matrices), matrices, strict=True):
+        expected = SteinSums.of(matrix)
+        for field in fields(SteinSums):
+            own, other = getattr(found, field.name), getattr(expected, field.name)
+            if isinstance(own, Tensor):
+                torch.testing.assert_close(own, other)
+            else:
+                assert own == other
