@@ -86,10 +86,8 @@ class TopEdits:
 
         :param shares: ``[E]``, those of the edits.
         """
-        top = _above(shares, above)
-        if len(top) > MOST_EDITS:
-            least = shares[top].topk(MOST_EDITS).values[-1]
-            top = top[shares[top] >= least]  # with equal ones, of which the first count
+        top = _above(shares, max(above, _just_below(shares, MOST_EDITS)))
+        if len(top) > MOST_EDITS:  # equal ones, of which the first count
             top = top[shares[top].argsort(descending=True, stable=True)[:MOST_EDITS]].sort().values
         blocks = chunk.edits.select(top).blocks
         tokens = chunk.sequences.tokens
@@ -162,6 +160,13 @@ class LargestShares:
 def _exceeds(values: Tensor, least: float) -> bool:
     """Whether one of the values is above a number, which in most chunks of large data none is."""
     return bool((values.numpy() > least).any())
+
+
+def _just_below(values: Tensor, count: int) -> float:
+    """A number below which none of the largest values lies, ``count`` of them; ``-inf`` if there are no more."""
+    if len(values) <= count:
+        return -np.inf
+    return float(np.nextafter(float(values.topk(count).values[-1]), -np.inf))
 
 
 def _above(values: Tensor, least: float) -> Tensor:

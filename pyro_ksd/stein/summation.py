@@ -192,9 +192,13 @@ class _RunningSums:
         for view, features in self._features.items():
             if not features or not isinstance(features[0][0], FeatureMatrix):
                 continue
-            new = [SteinSums.of_parts(_matrices(own), signs) for own in zip(*features, strict=True)]
-            old = self.sums.get(view)
-            self.sums[view] = new if old is None else [one + other for one, other in zip(old, new, strict=True)]
+            if len(features[0]) > 1 and not len(signs):
+                parts = [SteinSums.each_of(_matrices(chunk)) for chunk in features]
+            else:
+                parts = [[SteinSums.of_parts(_matrices(own), signs) for own in zip(*features, strict=True)]]
+            for new in parts:
+                old = self.sums.get(view)
+                self.sums[view] = new if old is None else [one + other for one, other in zip(old, new, strict=True)]
             features.clear()
         self.num_done += self._count
         self._count = self._entries = 0

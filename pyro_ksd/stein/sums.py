@@ -84,6 +84,30 @@ class SteinSums:
             signed=_signed_sums(parts, signs),
         )
 
+    @staticmethod
+    def each_of(features: Sequence[FeatureMatrix]) -> list[SteinSums]:
+        """The sums of :meth:`of` without signs, for each of ``K`` models of the same sequences."""
+        n = len(features[0])
+        if not n or any(own.values.is_sparse for own in features):
+            return [SteinSums.of(own) for own in features]
+        sums = FeatureSums.of(torch.cat([own.values for own in features]), n)
+        norms = sums.squares.sum(1)
+        none = sums.total.new_zeros(sums.total.shape[1], 0)
+        return [
+            SteinSums(
+                count=n,
+                codes=own.codes,
+                total=sums.total[index],
+                squares=sums.squares[index],
+                gains=sums.gains[index],
+                squared_losses=sums.squared_losses[index],
+                norms=norms[index],
+                squared_norms=sums.squared_norms[index],
+                signed=none,
+            )
+            for index, own in enumerate(features)
+        ]
+
     def __len__(self) -> int:
         return self.count
 

@@ -147,3 +147,19 @@ def test_one_column_in_the_columns_of_some_features() -> None:
     others = FeatureMatrix(torch.zeros(1, 3, dtype=torch.double), torch.tensor([4, 5, 6]))
     assert SteinSums.of(one).total_in(others).tolist() == [0.0, 5.0, 0.0]
     assert SteinSums.of(one).total_in(FeatureMatrix(torch.zeros(1, 7).double())).tolist() == [0.0] * 5 + [5.0, 0.0]
+
+
+@pytest.mark.parametrize("form", [*FORMS, "mixed"])
+@pytest.mark.parametrize("rows", [0, 4])
+def test_sums_of_several_models_are_those_of_each(form: str, rows: int) -> None:
+    scaled = [PSI[:rows], 2 * PSI[:rows].flip(0), -PSI[:rows]]
+    forms = [FORMS["dense"], FORMS["sparse"], FORMS["dense"]] if form == "mixed" else [FORMS[form]] * 3
+    matrices = [own(psi) for own, psi in zip(forms, scaled, strict=True)]
+    for found, matrix in zip(SteinSums.each_of(matrices), matrices, strict=True):
+        expected = SteinSums.of(matrix)
+        for field in fields(SteinSums):
+            own, other = getattr(found, field.name), getattr(expected, field.name)
+            if isinstance(own, Tensor):
+                torch.testing.assert_close(own, other)
+            else:
+                assert own == other
