@@ -73,5 +73,5 @@ def assert_identical(one: xr.DataTree, other: xr.DataTree) -> None:
         for name in mine.variables:
             left, right = mine[name].values, others[name].values
             if left.dtype.kind == "f":
-                left, right = left.view(np.int64), right.view(np.int64)
+                left, right = (values.view(f"i{values.itemsize}") for values in (left, right))
             np.testing.assert_array_equal(left, right, err_msg=f"{group}.{name}")

@@ -22,10 +22,13 @@ pytest.importorskip("distributed")
 from dask import config
 from distributed import Client, LocalCluster
 
-from pyro_ksd import PartitionedSequences, Sequences, ksd_check
+from pyro_ksd import MarkovSequence, PartitionedSequences, Sequences, ksd_check
 from pyro_ksd.common.part_runs import TreeSum, active_client, run_and_add, run_each
 from pyro_ksd.examples import random_walk
-from pyro_ksd.models import SequenceModel
+from pyro_ksd.fit_tests.held_out import _ReplicatedStatistics
+from pyro_ksd.fit_tests.null_draws import _DrawnStatistics, _RefittedStatistics
+from pyro_ksd.fit_tests.predictive import _Part
+from pyro_ksd.models import SequenceModel, fit_markov
 
 WALK = random_walk(3, hold=0.1)
 VIEWS = ["content-2", "start", "length"]
@@ -135,6 +138,167 @@ def test_a_worker_that_dies_is_survived_with_the_same_bits(
     assert len(list(tmp_path.iterdir())) > 4
     client.wait_for_workers(2)
     assert set(client.run(os.getpid).values()) != before
+
+
+def chain(x: Any = None, num_sequences: int | None = None) -> Any:
+    """A program with a global site, for posteriors."""
+    stop = pyro.sample("stop", dist.Beta(2.0, 2.0))
+    walk = MarkovSequence.from_transitions(torch.full((3,), 1 / 3), torch.full((3, 3), 1 / 3), stop)
+    with pyro.plate("sequences", num_sequences if x is None else len(x)):
+        return pyro.sample("x", walk, obs=x)
+
+
+FITS: list[int] = []
+"""The sizes of data for which this process has fitted the program."""
+
+
+def fit(model: Any, sequences: Sequences) -> dict[str, torch.Tensor]:
+    FITS.append(len(sequences))
+    return {"stop": dist.Beta(2.0 + len(sequences), 2.0 + float(sequences.lengths.sum())).sample((2, 10))}
+
+
+def fitted(_: Any, sequences: Sequences) -> MarkovSequence:
+    return fit_markov(sequences, order=1, pseudocount=0.5)
+
+
+class Planted(SequenceModel):
+    """The walk, but for sequences with a word of four symbols, which are ten times as probable."""
+
+    alphabet_size = 3
+
+    def __init__(self, word: list[int]) -> None:
+        self.word = torch.tensor(word)
+
+    def log_joint(self, sequences: Sequences) -> torch.Tensor:
+        tokens = torch.nn.functional.pad(sequences.padded(-1), (0, 4), value=-1)
+        return WALK.log_joint(sequences) + 2.3 * (tokens.unfold(1, 4, 1) == self.word).all(-1).any(-1)
+
+    @property
+    def can_draw(self) -> bool:
+        return True
+
+    def draw(self, num_sequences: int, generator: torch.Generator | None = None) -> Sequences:
+        return WALK.draw(num_sequences, generator)
+
+
+FEW = data()[:24].narrowed()
+STOPS = {"stop": torch.linspace(0.15, 0.3, 20)}
+MEMORY: dict[str, Any] = {"views": VIEWS, "num_bootstrap": 19, "progress": False, "seed": 3}
+IN_MEMORY: dict[str, tuple[Any, dict[str, Any]]] = {
+    "parametric": (WALK, {"bootstrap": "parametric"}),
+    "tables": (Planted([-1] * 4), {"bootstrap": "parametric"}),
+    "long-range term": (Planted([0, 1, 0, 1]), {"bootstrap": "parametric"}),
+    "program": (chain, {"bootstrap": "parametric", "parameters": {"stop": torch.tensor(0.2)}}),
+    "refit": (WALK, {"refit": fitted}),
+    "posterior": (chain, {"posterior": STOPS}),
+    "held out": (chain, {"posterior": STOPS, "held_out": True}),
+    "divided": (chain, {"fit": fit, "folds": 3}),
+}
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four null draws in a block, and a few posterior draws."""
+    monkeypatch.setattr("pyro_ksd.fit_tests.null_draws.REPLICATES", 4)
+    monkeypatch.setattr("pyro_ksd.fit_tests.predictive.WEIGHTED_PAIRS", 5_000)
+
+
+@pytest.fixture
+def computed_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The processes that computed blocks, as far as this one knows."""
+    processes: list[int] = []
+    originals = {own: own.__call__ for own in (_DrawnStatistics, _RefittedStatistics, _ReplicatedStatistics)}
+    for own, original in originals.items():
+
+        def noted(task: Any, block: Any, original: Any = original) -> Any:
+            processes.append(os.getpid())
+            return original(task, block)
+
+        monkeypatch.setattr(own, "__call__", noted)
+    compared = _Part.compared
+    monkeypatch.setattr(
+        _Part, "compared", lambda part, generator: processes.append(os.getpid()) or compared(part, generator)
+    )
+    return processes
+
+
+@pytest.mark.parametrize("kind", IN_MEMORY)
+@pytest.mark.usefixtures("small_blocks")
+def test_data_in_memory_are_checked_with_the_same_bits(
+    kind: str, cluster: LocalCluster, client: Client, computed_here: list[int]
+) -> None:
+    model, options = IN_MEMORY[kind]
+    FITS.clear()
+    on_workers = ksd_check(model, FEW, **MEMORY | options)
+    assert computed_here == FITS == []
+    assert ("verified_order" in on_workers["ksd"].attrs) == (kind in ("tables", "program", "posterior"))
+    client.close()
+    assert_identical(on_workers, ksd_check(model, FEW, **MEMORY | options))
+    assert len(computed_here) > 4
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_null_draws_have_the_same_bits_in_two_threads() -> None:
+    model, options = IN_MEMORY["parametric"]
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(ksd_check(model, FEW, **MEMORY | options))
+    finally:
+        torch.set_num_threads(before)
+    assert_identical(*found)
+
+
+@dataclass(frozen=True)
+class DeadlySampler:
+    """Draws from the walk; the third draw in another process kills that process."""
+
+    marks: Path
+    here: int
+
+    def __call__(self, num_sequences: int, generator: torch.Generator) -> Sequences:
+        if os.getpid() != self.here:
+            draws = len(list(self.marks.iterdir()))
+            (self.marks / f"{draws} {os.getpid()}").touch()
+            if draws == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return WALK.draw(num_sequences, generator)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_blocks_of_a_worker_that_dies_are_computed_again(client: Client, tmp_path: Path) -> None:
+    options = MEMORY | {"bootstrap": "parametric", "localize": False}
+    sampler = DeadlySampler(tmp_path, os.getpid())
+    check = ksd_check(WALK, FEW, sampler=sampler, **options)
+    assert len(list(tmp_path.iterdir())) > 5  # one of five blocks was begun twice
+    client.close()
+    assert_identical(check, ksd_check(WALK, FEW, sampler=sampler, **options))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_finished_blocks_are_kept(client: Client, computed_here: list[int], tmp_path: Path) -> None:
+    model, options = IN_MEMORY["refit"]
+    check = ksd_check(model, FEW, checkpoint=tmp_path / "work", **MEMORY | options)
+    client.close()
+    assert_identical(check, ksd_check(model, FEW, checkpoint=tmp_path / "work", **MEMORY | options))
+    assert computed_here == []
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_models_of_data_in_memory_that_cannot_be_sent_are_named(client: Client) -> None:
+    options = MEMORY | {"bootstrap": "parametric", "sampler": lambda size, generator: WALK.draw(size, generator)}
+    with pytest.raises(ValueError, match=r"^model: expected something that can be sent .* at model.*inner\['guard'\];"):
+        ksd_check(Locked(), FEW, **options)
+    guard = threading.Lock()
+
+    def guarded(_: Any, sequences: Sequences) -> MarkovSequence:
+        with guard:
+            return fit_markov(sequences, order=1, pseudocount=0.5)
+
+    with pytest.raises(ValueError, match=r"^refit: expected something that can be sent .*, variable guard;"):
+        ksd_check(WALK, FEW, **MEMORY | {"refit": guarded})
 
 
 def program(sequences: torch.Tensor, lengths: torch.Tensor) -> None:

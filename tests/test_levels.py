@@ -11,12 +11,15 @@ import pytest
 import torch
 
 from benchmarks.levels import Level, Settings, measure, measure_all, page
-from benchmarks.rejections import WHOLE, WildRates, default_check, seeded, wild_rates
+from benchmarks.rejections import LEVEL, WHOLE, WildRates, band, default_check, seeded, wild_rates
 from benchmarks.true_models import field, true_models
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.kernels import LengthKernel, StartKernel
 from pyro_ksd.models import MarkovSequence, SequenceModel
 from pyro_ksd.sequences.container import Sequences
+from pyro_ksd.stein.balancing import barker
+from pyro_ksd.stein.length_views import known_length_view
 from pyro_ksd.stein.operators import TailBlockOperator, ZanellaOperator
 from pyro_ksd.stein.views import View
 
@@ -156,3 +159,22 @@ def test_page() -> None:
     assert "0.022 to 0.084" in text
     assert "in 1 of 2 rows" in text
     assert "- two, n = 100: too few" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [30, 100])
+@pytest.mark.parametrize(
+    "name", ["MRF, hard end at 100", "chain, stop by symbol", "hidden Markov model", "heavy-tailed lengths"]
+)
+def test_known_lengths_keep_the_level_of_the_wild_bootstrap(name: str, size: int) -> None:
+    distribution = ALL[name].length_distribution()
+    assert distribution is not None
+    view = known_length_view(distribution, zs(locations=1), barker)
+    assert view is not None
+    generator = seeded(0, name, size)
+    rejected = 0
+    for seed in range(500):
+        data = ALL[name].draw(size, generator)
+        found = goodness_of_fit(ALL[name], data, [view], bootstrap="wild", num_bootstrap=200, seed=seed)
+        rejected += found.p_value_overall <= LEVEL
+    assert rejected / 500 <= band(500)[1]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,11 +12,14 @@ from torch import Tensor
 
 from pyro_ksd.common.checkpoints import Checkpoint, digest, versions
 from pyro_ksd.common.draw_counts import draws_in_all
+from pyro_ksd.common.part_runs import active_client, run_each
 from pyro_ksd.common.random_numbers import drawn_seed, seeded_generator
 from pyro_ksd.fit_tests.held_out import compare_held_out
 from pyro_ksd.fit_tests.held_out_decision import SplitPredictive, split_predictive
 from pyro_ksd.models.fitting.user_fits import Fit, fitted_posterior
+from pyro_ksd.models.part_survey import InSession
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+from pyro_ksd.models.session_state import Session
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.splitting import fold_rows
 from pyro_ksd.stein.views import View
@@ -79,6 +83,7 @@ class FoldPosteriors:
         generator = seeded_generator(seed)
         self._seeds = [drawn_seed(generator) for _ in self.rows]
         self._known: dict[int, PosteriorModels] = {}
+        self._from_workers: dict[int, Mapping[str, Tensor]] = {}
         if checkpoint is not None:
             words = {"folds": str(folds), "fit": _described(fit), "num_bootstrap": str(num_replicates)}
             checkpoint.begin(_work("divided predictive", sequences, seed) | words)
@@ -95,17 +100,39 @@ class FoldPosteriors:
         return (self[fold] for fold in range(len(self)))
 
     def _found(self, fold: int) -> PosteriorModels:
-        name = f"posterior without fold {fold + 1}"
-        others = torch.cat([rows for index, rows in enumerate(self.rows) if index != fold]).sort().values
-        seen = self._sequences[others].narrowed()
-        kept = None if self._checkpoint is None else self._checkpoint.get(name)
+        if active_client() is not None:
+            self._fit_on_workers()
+        kept = self._kept(fold)
         if kept is not None:
-            return PosteriorModels(self._program, seen, _draws(kept), **self._options)
-        models = fitted_posterior(self._fit, self._program, seen, self._options, self._seeds[fold])
-        if self._checkpoint is not None:
-            sites = {f"{_SITE}{site}": value for site, value in models.values.items()}
-            self._checkpoint.put(name, {**sites, _CHAINS: torch.tensor(models.num_chains)})
+            return PosteriorModels(self._program, self._seen(fold), _draws(kept), **self._options)
+        models = fitted_posterior(self._fit, self._program, self._seen(fold), self._options, self._seeds[fold])
+        self._keep(fold, _tensors(models))
         return models
+
+    def _fit_on_workers(self) -> None:
+        """Finds the posteriors of all folds that are not known yet at once."""
+        missing = [fold for fold in range(len(self)) if self._kept(fold) is None]
+        task = _FitFold(self._fit, self._program, self._options)
+        jobs = [(self._seen(fold), self._seeds[fold]) for fold in missing]
+        found = run_each(InSession(task, Session.now()), jobs, name="fit")
+        for fold, tensors in zip(missing, found, strict=True):
+            self._from_workers[fold] = tensors
+            self._keep(fold, tensors)
+
+    def _seen(self, fold: int) -> Sequences:
+        """The data without a fold."""
+        others = torch.cat([rows for index, rows in enumerate(self.rows) if index != fold]).sort().values
+        return self._sequences[others].narrowed()
+
+    def _kept(self, fold: int) -> Mapping[str, Tensor] | None:
+        """The posterior draws that workers found, or that the checkpoint has."""
+        if fold in self._from_workers or self._checkpoint is None:
+            return self._from_workers.get(fold)
+        return self._checkpoint.get(_part_name(fold))
+
+    def _keep(self, fold: int, tensors: Mapping[str, Tensor]) -> None:
+        if self._checkpoint is not None:
+            self._checkpoint.put(_part_name(fold), tensors)
 
     def check(self, possible: Tensor, views: Sequence[View], *, progress: bool) -> SplitPredictive:
         """Checks each fold with its posterior, and decides once.
@@ -134,6 +161,29 @@ class FoldPosteriors:
             checked.append(torch.searchsorted(possible, rows))
             del self._known[fold]
         return split_predictive(parts, checked, views)
+
+
+@dataclass(frozen=True, eq=False)
+class _FitFold:
+    """Finds the posterior draws given the data without a fold, with a seed."""
+
+    fit: Fit
+    program: Any
+    options: Mapping[str, Any]
+
+    def __call__(self, job: tuple[Sequences, int]) -> dict[str, Tensor]:
+        seen, seed = job
+        return _tensors(fitted_posterior(self.fit, self.program, seen, self.options, seed))
+
+
+def _part_name(fold: int) -> str:
+    return f"posterior without fold {fold + 1}"
+
+
+def _tensors(models: PosteriorModels) -> dict[str, Tensor]:
+    """Posterior draws as they are kept and sent."""
+    sites = {f"{_SITE}{site}": value for site, value in models.values.items()}
+    return {**sites, _CHAINS: torch.tensor(models.num_chains)}
 
 
 def _draws(kept: Mapping[str, Tensor]) -> dict[str, Tensor]:

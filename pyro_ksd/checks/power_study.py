@@ -102,7 +102,7 @@ def power(
     >>> table.attrs["verdict"]
     'visible in 80 % of the checks from about n = ...'
     >>> table["power"].loc["overall"].round(1).to_dict()
-    {5: 0.3, 40: 1.0}
+    {5: 0.4, 40: 1.0}
 
     A function damages data that the model drew:
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from io import BytesIO
@@ -116,34 +116,6 @@ def versions() -> dict[str, str]:
     ['pyro_ksd', 'torch']
     """
     return {"pyro_ksd": __version__, "torch": torch.__version__}
-
-
-def resumable(
-    checkpoint: Checkpoint | None,
-    name: str,
-    generator: torch.Generator,
-    compute: Callable[[], dict[str, Tensor]],
-) -> dict[str, Tensor]:
-    """One part of the work: from the checkpoint if it is there, else computed and kept.
-
-    The state of the generator after the part is kept with it, so that the next part draws the same random numbers
-    whether this one was computed or not.
-
-    :param checkpoint: ``None`` to keep nothing.
-
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> resumable(None, "draws 0", generator, lambda: {"statistic": torch.ones(1)})
-    {'statistic': tensor([1.])}
-    """
-    if checkpoint is None:
-        return compute()
-    found = checkpoint.get(name)
-    if found is not None:
-        generator.set_state(found.pop("generator"))
-        return found
-    part = compute()
-    checkpoint.put(name, {**part, "generator": generator.get_state()})
-    return part
 
 
 @contextmanager

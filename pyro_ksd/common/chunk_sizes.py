@@ -10,6 +10,9 @@ from torch import Tensor
 EDITS = 2**17
 """Edits with their weights and features; few enough to stay in the processor's cache."""
 
+GROUPED_EDITS = 2**18
+"""The same around data sets that are drawn, of which each chunk has whole ones."""
+
 EDITED_SEQUENCES = 2**16
 """Edits that are written out as whole sequences."""
 
@@ -20,10 +23,10 @@ one shape are used again."""
 PROBED_SYMBOLS = 2**16
 """Symbols of the batch in which a few sequences are scored, to see whether each is treated by itself."""
 
-SCORED_PAIRS = 2**16
+SCORED_PAIRS = 2**15
 """Pairs of a sequence and a posterior draw that a program scores in one run."""
 
-WEIGHTED_PAIRS = 2**18
+WEIGHTED_PAIRS = 2**20
 """Pairs of an edit and a posterior draw whose weights are held at once."""
 
 PROPOSALS = 2**16

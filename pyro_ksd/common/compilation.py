@@ -82,7 +82,7 @@ def _listen() -> None:
 
     class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
-            if event.data["dispatcher"].py_func.__module__.startswith("pyro_ksd."):
+            if str(event.data["dispatcher"].py_func.__module__).startswith("pyro_ksd."):
                 _announce_once()
 
         def on_end(self, event: Any) -> None:
@@ -116,10 +116,13 @@ def share_rows(loop: Callable[[int, int], object], work: np.ndarray) -> None:
     array([1., 1., 1.])
     """
     rows = len(work) - 1
-    threads = max(1, min(num_threads(), int(work[-1]) // _WORK_OF_A_THREAD))
+    threads = min(num_threads(), int(work[-1]) // _WORK_OF_A_THREAD)
+    if threads <= 1:
+        loop(0, rows)
+        return
     cuts = np.searchsorted(work, work[-1] * np.arange(1, threads) / threads).tolist()
     parts = list(zip([0, *cuts], [*cuts, rows], strict=True))
-    with ThreadPoolExecutor(max(1, threads - 1)) as pool:  # without a task it starts no thread
+    with ThreadPoolExecutor(threads - 1) as pool:
         others = [pool.submit(loop, first, last) for first, last in parts[1:]]
         loop(*parts[0])
         for other in others:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from threading import Thread
 from types import TracebackType
 from typing import Any
@@ -61,6 +62,10 @@ class ProgressBar:
 
     def __enter__(self) -> ProgressBar:
         return self
+
+    def __reduce__(self) -> tuple[Callable[[], ProgressBar], tuple[()]]:
+        """In another process it shows nothing."""
+        return partial(progress_bar, show=False, desc="", unit=self._unit, total=self._total), ()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

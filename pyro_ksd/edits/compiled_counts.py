@@ -213,11 +213,12 @@ def _visit_row(
                     code = codes[j]
                     digit = digits[j]
                     for other in range(edit, stop):
-                        slot = code + digit * inserted[first_symbol + other]
+                        # Most of the time goes here. For an unsigned index numba does not ask whether it is negative.
+                        target = np.uintp(code + digit * inserted[np.uintp(first_symbol + other)])
                         if weights is not None:
-                            values[slot] += scale * weights[other] * step[counts[slot]]
+                            values[target] += scale * weights[np.uintp(other)] * step[np.uintp(counts[target])]
                         if coefficients is not None:
-                            steps[other] += scale * step[counts[slot]] * values[slot]
+                            steps[np.uintp(other)] += scale * step[np.uintp(counts[target])] * values[target]
                 edit = stop
             while edit < stop:
                 symbols = first_symbol + edit * arrived

@@ -38,7 +38,7 @@ class SpliceBlock:
     inserted: Tensor
 
     def __len__(self) -> int:
-        return len(self.owner)
+        return self.owner.shape[0]
 
     @property
     def growth(self) -> int:
@@ -122,6 +122,10 @@ class Edits:
     num_sequences: int
 
     def __len__(self) -> int:
+        return self._size
+
+    @cached_property
+    def _size(self) -> int:
         return sum(map(len, self.blocks))
 
     @cached_property

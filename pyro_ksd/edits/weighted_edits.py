@@ -7,15 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.chunk_sizes import EDITS
+from pyro_ksd.common.chunk_sizes import EDITS, GROUPED_EDITS
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits, SpliceBlock
 from pyro_ksd.sequences.container import Sequences
+
+_bounds: WeakKeyDictionary[Neighborhood, dict[tuple[int, int], int]] = WeakKeyDictionary()  # as asked for until now
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +112,28 @@ def chunk_rows(neighborhood: Neighborhood, sequences: Sequences) -> list[slice]:
     >>> chunk_rows(zs(), Sequences.of(["ab", "b", "aba"]))
     [slice(0, 3, None)]
     """
-    edits = edit_bounds(neighborhood, sequences).cumsum(0)
-    counts = (edits // EDITS).unique_consecutive(return_counts=True)[1]
+    return _cut(edit_bounds(neighborhood, sequences), EDITS)
+
+
+def rows_of_groups(bounds: Tensor, size: int) -> list[slice]:
+    """As :func:`chunk_rows`, for groups of ``size`` consecutive rows: a chunk has whole groups or is a part of one.
+
+    :param bounds: long ``[N]``, about how many edits each row has.
+
+    >>> rows_of_groups(torch.tensor([1, 2, 1, 2]), 2), rows_of_groups(torch.tensor([10**6] * 4), 2)
+    ([slice(0, 4, None)], [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None), slice(3, 4, None)])
+    """
+    groups = bounds.view(-1, size)
+    total = groups.sum(1)
+    if int(total.max()) <= GROUPED_EDITS:
+        return [slice(rows.start * size, rows.stop * size) for rows in _cut(total, GROUPED_EDITS)]
+    parts = [(size * index, rows) for index, own in enumerate(groups) for rows in _cut(own, EDITS)]
+    return [slice(begin + rows.start, begin + rows.stop) for begin, rows in parts]
+
+
+def _cut(edits: Tensor, size: int) -> list[slice]:
+    """Consecutive parts with about ``size`` edits, from their numbers."""
+    counts = (edits.cumsum(0) // size).unique_consecutive(return_counts=True)[1]
     ends = counts.cumsum(0).tolist()
     return [slice(end - count, end) for end, count in zip(ends, counts.tolist(), strict=True)]
 
@@ -148,5 +171,9 @@ def edit_bounds(neighborhood: Neighborhood, sequences: Sequences) -> Tensor:
     tensor([2, 1, 3])
     """
     lengths, inverse = sequences.lengths.unique(return_inverse=True)
-    bounds = [neighborhood.edit_bound(length, sequences.alphabet_size) for length in lengths.tolist()]
-    return torch.tensor(bounds)[inverse]
+    known = _bounds.setdefault(neighborhood, {})
+    size = sequences.alphabet_size
+    for length in lengths.tolist():
+        if (length, size) not in known:
+            known[length, size] = neighborhood.edit_bound(length, size)
+    return torch.tensor([known[length, size] for length in lengths.tolist()])[inverse]

@@ -24,19 +24,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, digest, resumable
+from pyro_ksd.common.block_runs import DrawBlock, draw_blocks, run_blocks
+from pyro_ksd.common.checkpoints import Checkpoint, digest
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.draw_counts import num_averaged
+from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics_in_parts, sets_at_once
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic
+from pyro_ksd.models.base import SequenceModel
+from pyro_ksd.models.part_survey import InSession
+from pyro_ksd.models.session_state import Session
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.signs import Signs
@@ -96,7 +100,8 @@ def compare_held_out(
     realized = torch.stack([torch.stack([u_statistic(state) for state in states]) for states in summed.states])
     if checkpoint is not None:
         checkpoint.begin({"views": ", ".join(view.name for view in views), "model or views": digest(realized)}, part)
-    replicated = _replicated(averaged, replicating, sequences, views, generator, checkpoint, part, max_bytes, progress)
+    task = _ReplicatedStatistics(averaged, replicating, sequences, views, max_bytes)
+    replicated = _replicated(task, generator, checkpoint, part, progress)
     places = []
     if localize:
         under_each = [
@@ -121,36 +126,51 @@ def _shared_out(models: PosteriorModels) -> tuple[PosteriorModels, PosteriorMode
 
 
 def _replicated(
-    averaged: PosteriorModels,
-    replicating: PosteriorModels,
-    sequences: Sequences,
-    views: Sequence[View],
+    task: _ReplicatedStatistics,
     generator: torch.Generator,
     checkpoint: Checkpoint | None,
     part: str,
-    max_bytes: int,
     progress: bool,
 ) -> dict[str, Tensor]:
     """The mean statistics of replicated data, ``[B, V]``, and the largest ``|z|`` under each draw, ``[B, E, V]``."""
-    size = len(sequences)
-    each_model = list(averaged)
-    found: list[dict[str, Tensor]] = []
-    done = 0
+    num_draws = len(task.replicating)
+    with progress_bar(desc=part, unit="draw", total=num_draws, show=progress) as bar:
+        found = list(
+            run_blocks(
+                InSession(task, Session.now()),
+                draw_blocks(num_draws, sets_at_once(len(task.sequences)), generator),
+                name="model",
+                kept_as=f"{part}, replicates",
+                what="replicated data sets",
+                bar=bar,
+                checkpoint=checkpoint,
+            )
+        )
+    return {name: torch.cat([each[name] for each in found]) for name in found[0]}
 
-    def compared(some: PosteriorModels) -> dict[str, Tensor]:
-        replicates = some.draw_like(sequences, generator)
-        null = [null_statistics_in_parts(model, replicates, size, views, max_bytes) for model in each_model]
+
+@dataclass(frozen=True, eq=False)
+class _ReplicatedStatistics:
+    """The statistics of data sets that a block of the replicating models draws, under those to average over."""
+
+    averaged: PosteriorModels
+    replicating: PosteriorModels
+    sequences: Sequences
+    views: Sequence[View]
+    max_bytes: int
+
+    @computed_once
+    def each_model(self) -> list[SequenceModel]:
+        return list(self.averaged)
+
+    def __call__(self, block: DrawBlock) -> dict[str, Tensor]:
+        size = len(self.sequences)
+        some = self.replicating.of_draws(slice(block.begin, block.end))
+        replicates = some.draw_like(self.sequences, block.generator())
+        null = [
+            null_statistics_in_parts(model, replicates, size, self.views, self.max_bytes) for model in self.each_model
+        ]
         return {
             "statistic": torch.stack([each.statistic for each in null]).mean(0),
             "extreme": torch.stack([each.extreme for each in null], 1),
         }
-
-    bar = progress_bar(desc=part, unit="draw", total=len(replicating), show=progress)
-    with bar:
-        for some in replicating.parts(sets_at_once(size)):
-            with counted_if_stopped(done, len(replicating), "replicated data sets", checkpoint):
-                name = f"{part}, replicates from {done}"
-                found.append(resumable(checkpoint, name, generator, partial(compared, some)))
-            done += len(some)
-            bar.update(len(some))
-    return {name: torch.cat([each[name] for each in found]) for name in found[0]}

@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, resumable
+from pyro_ksd.common.block_runs import DrawBlock, draw_blocks, run_blocks
+from pyro_ksd.common.checkpoints import Checkpoint, digest
 from pyro_ksd.common.chunk_sizes import DRAWN_SEQUENCES, PAIR_BYTES, REPLICATED_EDITS, REPLICATES
 from pyro_ksd.common.option_checks import check_flag, check_function, check_instance, check_number
 from pyro_ksd.common.progress import PartOfBar, progress_bar
-from pyro_ksd.common.random_numbers import check_generator
+from pyro_ksd.common.random_numbers import check_generator, drawn_seed
+from pyro_ksd.common.torch_threads import one_torch_thread
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import group_scores, largest_score, scores
 from pyro_ksd.fit_tests.statistics import check_sample_size, check_states, signed_u_statistics, u_statistic
@@ -23,11 +24,13 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_drawn
-from pyro_ksd.models.session_state import session_kept
+from pyro_ksd.models.part_survey import InSession
+from pyro_ksd.models.session_state import Session, session_kept
 from pyro_ksd.models.wrappers.verified_tables import VerifiedTables
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 from pyro_ksd.stein.assembly import assemble
+from pyro_ksd.stein.part_sums import run_in_threads
 from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.summation import SteinState, Summed, sum_views
 from pyro_ksd.stein.sums import SteinSums
@@ -35,6 +38,8 @@ from pyro_ksd.stein.views import View, check_views
 from pyro_ksd.stein.visits import Visits
 
 _MISSING = 2**40  # far beyond any row of the data: the first of the rows that they lack
+_FIRST = "first data set"
+_DIGITS = 15  # hexadecimal, of a digest: so many fit into a long
 _DISTINCT = 10  # sequences of a data set, all of which hardly come again in the same order by chance
 
 
@@ -245,20 +250,39 @@ def parametric_bootstrap(
     """
     model = required_model(model)
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
-    draws = []
-    drawn = _NewDraws(model, size, covariates, generator)
-
-    def block(together: int) -> dict[str, Tensor]:
-        return null_statistics_in_parts(model, drawn(together), size, views, max_bytes, tables).parts
-
+    task = _DrawnStatistics(model, size, covariates, views, max_bytes, tables)
     with progress_bar(total=num_draws, desc="parametric bootstrap", unit="draw", show=progress) as bar:
-        for begin in range(0, num_draws, sets_at_once(size)):
-            together = min(sets_at_once(size), num_draws - begin)
-            with counted_if_stopped(begin, num_draws, "null draws", checkpoint):
-                name = f"draws from {begin}" if tables is None else f"draws by tables from {begin}"
-                draws.append(NullDraws(**resumable(checkpoint, name, generator, partial(block, together))))
-            bar.update(together)
-    return NullDraws.cat(draws)
+        found = run_blocks(
+            InSession.of(task, model),
+            draw_blocks(num_draws, sets_at_once(size), generator),
+            name="model",
+            kept_as="draws" if tables is None else "draws by tables",
+            what="null draws",
+            bar=bar,
+            checkpoint=checkpoint,
+            in_threads=run_in_threads(model, views),
+        )
+        return NullDraws.cat(list(_all_different(found)))
+
+
+@dataclass(frozen=True, eq=False)
+class _DrawnStatistics:
+    """Draws the data sets of a block from a model and computes their statistics; see :func:`parametric_bootstrap`."""
+
+    model: SequenceModel
+    size: int
+    covariates: Covariates | None
+    views: Sequence[View]
+    max_bytes: int
+    tables: VerifiedTables | None
+
+    def __call__(self, block: DrawBlock) -> dict[str, Tensor]:
+        generator = block.generator()
+        drawn = draw_data_sets(self.model, block.size, self.size, self.covariates, generator)
+        if self.tables is not None:
+            self.tables.begin(drawn_seed(generator))
+        null = null_statistics_in_parts(self.model, drawn, self.size, self.views, self.max_bytes, self.tables)
+        return {**null.parts, _FIRST: _fingerprint(drawn[: self.size])}
 
 
 def sets_at_once(size: int) -> int:
@@ -286,37 +310,30 @@ def _parts(replicates: Sequences, size: int, views: Sequence[View]) -> list[slic
     return [slice(*pair) for pair in pairwise([*begins, len(replicates)])]
 
 
-class _NewDraws:
-    """Draws data sets, another one in each call.
+def _fingerprint(drawn: Sequences) -> Tensor:
+    """A number for a data set, long ``[1]``; 0 if it has so few distinct sequences that it may come again by chance."""
+    sequences = drawn.to_lists()
+    if len(set(map(tuple, sequences))) < _DISTINCT:
+        return torch.zeros(1, dtype=torch.long)
+    return torch.tensor([int(digest(drawn.narrowed().padded(-1))[:_DIGITS], 16)])
 
-    :param size: the number of sequences of a data set.
-    :param covariates: those of the data, which every data set has; ``None`` if there are none.
+
+def _all_different(blocks: Iterable[dict[str, Tensor]]) -> Iterator[NullDraws]:
+    """The draws of each block.
+
+    :raises ValueError: if two of them begin with the same data set, although their random numbers differ.
     """
-
-    def __init__(
-        self, model: SequenceModel, size: int, covariates: Covariates | None, generator: torch.Generator
-    ) -> None:
-        self._model = model
-        self._size = size
-        self._covariates = covariates
-        self._generator = generator
-        self._before: list[list[Hashable]] | None = None
-
-    def __call__(self, num_sets: int) -> Sequences:
-        """Data sets, one after the other.
-
-        :raises ValueError: if the first one is the same as in the call before, with other random numbers.
-        """
-        drawn = draw_data_sets(self._model, num_sets, self._size, self._covariates, self._generator)
-        first = drawn[: self._size].to_lists()
-        if first == self._before and len(set(map(tuple, first))) >= _DISTINCT:
+    firsts: set[int] = set()
+    for found in blocks:
+        first = int(found.pop(_FIRST))
+        if first and first in firsts:
             raise ValueError(
                 "draw: expected another data set in each call, found the same one again: the model or sampler sets a "
-                "seed itself, or has a generator of its own that it seeds in each call; take all random numbers from "
-                "the generator that is passed, and leave out torch.manual_seed, numpy.random.seed and random.seed"
+                "seed itself, or has a generator of its own; take all random numbers from the generator that is "
+                "passed, and leave out torch.manual_seed, numpy.random.seed and random.seed"
             )
-        self._before = first
-        return drawn
+        firsts.add(first)
+        yield NullDraws(**found)
 
 
 def refitted_bootstrap(
@@ -353,18 +370,37 @@ def refitted_bootstrap(
     model = required_model(model)
     check_function("refit", refit, "sequences")
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
-    draws = []
-    drawn = _NewDraws(model, size, covariates, generator)
+    task = _RefittedStatistics(model, refit, size, covariates, views, max_bytes)
+    with progress_bar(total=num_draws, desc="refitted bootstrap", unit="draw", show=progress) as bar:
+        found = run_blocks(
+            InSession(task, Session.now()),
+            draw_blocks(num_draws, 1, generator),
+            name="refit",
+            kept_as="refits",
+            what="null draws",
+            bar=bar,
+            checkpoint=checkpoint,
+        )
+        return NullDraws.cat(list(_all_different(found)))
 
-    def one() -> dict[str, Tensor]:
-        replicate = drawn(1)
-        fitted = _refitted(refit, replicate)
-        return null_statistics(fitted, replicate, size, [view.under(fitted) for view in views], max_bytes).parts
 
-    for index in progress_bar(range(num_draws), show=progress, desc="refitted bootstrap", unit="draw"):
-        with counted_if_stopped(index, num_draws, "null draws", checkpoint):
-            draws.append(NullDraws(**resumable(checkpoint, f"refit {index}", generator, one)))
-    return NullDraws.cat(draws)
+@dataclass(frozen=True, eq=False)
+class _RefittedStatistics:
+    """Draws a data set, fits the model to it and computes its statistics; see :func:`refitted_bootstrap`."""
+
+    model: SequenceModel
+    refit: Callable[[Sequences], SequenceModel]
+    size: int
+    covariates: Covariates | None
+    views: Sequence[View]
+    max_bytes: int
+
+    def __call__(self, block: DrawBlock) -> dict[str, Tensor]:
+        replicate = draw_data_sets(self.model, block.size, self.size, self.covariates, block.generator())
+        fitted = _refitted(self.refit, replicate)
+        views = [view.under(fitted) for view in self.views]
+        null = null_statistics(fitted, replicate, self.size, views, self.max_bytes)
+        return {**null.parts, _FIRST: _fingerprint(replicate)}
 
 
 def _refitted(refit: Callable[[Sequences], SequenceModel], replicate: Sequences) -> SequenceModel:
@@ -417,10 +453,7 @@ def null_statistics(
     """
     check_drawn(model, replicates)
     together = [view for view in views if view.kernel.has_features]
-    by_view: dict[View, SteinMatrix] = {}
-    if together:
-        by_view = dict(zip(together, assemble(model, replicates, together, outer=outer).matrices, strict=True))
-    found = {view: _of_groups(view, matrix, size) for view, matrix in by_view.items()}
+    found = _sums_of_groups(Visits(model, replicates, together, kept_bytes=0, group_size=size), size, outer)
     statistic = {view: sums / (size * (size - 1)) for view, (sums, _) in found.items()}
     extreme = {view: largest for view, (_, largest) in found.items()}
     apart = [view for view in views if not view.kernel.has_features]
@@ -457,6 +490,31 @@ def null_statistics_in_parts(
         for rows in _parts(replicates, size, views)
     ]
     return NullDraws.cat(parts)
+
+
+def _sums_of_groups(visits: Visits, size: int, outer: PartOfBar | None) -> dict[View, tuple[Tensor, Tensor | None]]:
+    """What :func:`_of_groups` gives for all groups, for each view; only features of whole groups are held."""
+    parts: dict[View, list[tuple[Tensor, Tensor | None]]] = {view: [] for view in visits.views}
+    total = len(visits.neighborhoods) * len(visits.sequences)
+    done = 0
+    with one_torch_thread():
+        for around in visits.neighborhoods:
+            waiting: dict[View, list[SteinMatrix]] = {view: [] for view in visits.views_of(around)}
+            for chunk in visits.chunks(around):
+                for view, matrices in waiting.items():
+                    matrices += chunk.features(view)
+                    if (chunk.begin + chunk.count) % size == 0:
+                        parts[view].append(_of_groups(view, type(matrices[0]).cat(matrices), size))
+                        matrices.clear()
+                done += chunk.count
+                if outer is not None:
+                    outer.reach(done / total)
+    return {view: _joined(own) for view, own in parts.items()}
+
+
+def _joined(parts: Sequence[tuple[Tensor, Tensor | None]]) -> tuple[Tensor, Tensor | None]:
+    extremes = [extreme for _, extreme in parts if extreme is not None]
+    return torch.cat([sums for sums, _ in parts]), torch.cat(extremes) if extremes else None
 
 
 def _of_groups(view: View, matrix: SteinMatrix, size: int) -> tuple[Tensor, Tensor | None]:

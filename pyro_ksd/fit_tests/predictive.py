@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped, digest, resumable, versions
+from pyro_ksd.common.block_runs import DrawBlock, draw_blocks, run_blocks, spread
+from pyro_ksd.common.checkpoints import Checkpoint, digest, versions
 from pyro_ksd.common.chunk_sizes import PAIR_BYTES, WEIGHTED_PAIRS
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.option_checks import check_flag, check_number, found
-from pyro_ksd.common.progress import PartOfBar, progress_bar
+from pyro_ksd.common.progress import PartOfBar, ProgressBar, progress_bar
 from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.edits.weighted_edits import edit_bounds
@@ -33,6 +33,8 @@ from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics
 from pyro_ksd.fit_tests.replicates import Replicates, counted_symbols
 from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
 from pyro_ksd.models.impossible_sequences import check_possible
+from pyro_ksd.models.part_survey import InSession
+from pyro_ksd.models.session_state import Session
 from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
@@ -137,8 +139,6 @@ def _predictive(
     """
     size = len(sequences)
     started = perf_counter()
-    generator = seeded_generator(seed)
-    localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
     if checkpoint is not None:
         checkpoint.begin(
             {
@@ -151,40 +151,43 @@ def _predictive(
                 "seed": str(seed),
             }
         )
+    edits = max(int(edit_bounds(view.operator.neighborhood, sequences).sum()) for view in views)
+    blocks = draw_blocks(len(models), max(1, WEIGHTED_PAIRS // max(1, edits)), seeded_generator(seed))
     realized: list[Tensor] = []
     replicated: list[NullDraws] = []
     replicates: list[Replicates] = []
     log_joint: list[Tensor] = []
-    kept: list[tuple[Visits, list[SteinState]]] = []
     rates: list[Tensor] = []
-    edits = max(int(edit_bounds(view.operator.neighborhood, sequences).sum()) for view in views)
     with progress_bar(desc="posterior draws", unit="draw", total=len(models), show=progress) as bar:
-        for part in models.parts(max(1, WEIGHTED_PAIRS // max(1, edits))):
-            begin = sum(map(len, realized))
-            steps = PartOfBar(bar, begin, len(part))
-            some = _Part(part, sequences, views, tokens, max_bytes, steps)
-            with counted_if_stopped(begin, len(models), "posterior draws", checkpoint):
-                by = "" if models.verified_order is None else "tables, "
-                name = f"{by}posterior draws from {begin}"
-                compared = resumable(checkpoint, name, generator, partial(some.compared, generator))
-                inside = sorted(localized & set(range(begin, begin + len(part))))
-                kept += [some.of_draw(index - begin) for index in inside]
+        parts = _Parts(models, sequences, views, tokens, max_bytes, bar)
+        for compared in run_blocks(
+            InSession(parts.compared, Session.now()),
+            blocks,
+            name="model",
+            kept_as="posterior draws" if models.verified_order is None else "posterior draws by tables",
+            what="posterior draws",
+            bar=bar,
+            checkpoint=checkpoint,
+        ):
             realized.append(compared.pop("realized"))
             rates.append(compared.pop("rates"))
             log_joint.append(compared.pop("log_joint"))
             replicated.append(NullDraws(compared.pop("statistic"), compared.pop("extreme")))
             replicates.append(Replicates(**compared))
-            steps.reach(1.0)
     rate = dict(zip([view.operator for view in views], torch.cat(rates, 1), strict=True))
     shown = informative_views(views, rate, size)
     views = [views[index] for index in shown]
     null = NullDraws.cat(replicated).of_views(shown)
     observed = torch.cat(realized)[:, shown]
     finished = perf_counter()
-    by_draw = [
-        localize_views(own.seen_by(views), [states[index] for index in shown], null.extreme, size, max_bytes)
-        for own, states in progress_bar(kept, desc="localization", unit="draw", show=progress)
-    ]
+    blocks = [block for block in blocks if parts.localized(block)]
+    by_draw: list[list[Localization]] = []
+    total = sum(len(parts.localized(block)) for block in blocks)
+    with progress_bar(desc="localization", unit="draw", total=total, show=progress) as bar:
+        task = InSession(_Localize(parts, views, shown, null.extreme, size, max_bytes, bar), Session.now())
+        for of_block in spread(task, blocks, name="model"):
+            by_draw += of_block
+            bar.update(len(by_draw) - bar.done)
     places = [mean_localization(of_view) for of_view in zip(*by_draw, strict=True)]
     return PosteriorPredictive(
         views=tuple(views),
@@ -199,6 +202,82 @@ def _predictive(
         seconds={"posterior": finished - started, "localization": perf_counter() - finished},
         verified_order=models.verified_order,
     )
+
+
+class _Parts:
+    """Blocks of posterior draws.
+
+    In the process in which it was made, it keeps what was found of the blocks whose places are looked for later. Other
+    processes find that again.
+    """
+
+    def __init__(
+        self,
+        models: PosteriorModels,
+        sequences: Sequences,
+        views: Sequence[View],
+        tokens: bool,
+        max_bytes: int,
+        bar: ProgressBar,
+    ) -> None:
+        self._models = models
+        self._sequences = sequences
+        self._views = views
+        self._tokens = tokens
+        self._max_bytes = max_bytes
+        self._bar = bar
+        self._localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
+        self._known: dict[DrawBlock, _Part] | None = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_known": None}
+
+    def localized(self, block: DrawBlock) -> list[int]:
+        """The draws of a block under which places are looked for."""
+        return sorted(self._localized & set(range(block.begin, block.end)))
+
+    def compared(self, block: DrawBlock) -> dict[str, Tensor]:
+        """What :meth:`_Part.compared` says of a block."""
+        return self.of(block).compared(block.generator())
+
+    def of(self, block: DrawBlock) -> _Part:
+        """The posterior draws of a block."""
+        if self._known is not None and block in self._known:
+            return self._known[block]
+        some = self._models.of_draws(slice(block.begin, block.end))
+        steps = PartOfBar(self._bar, block.begin, block.size)
+        part = _Part(some, self._sequences, self._views, self._tokens, self._max_bytes, steps)
+        if self._known is not None and self.localized(block):
+            self._known[block] = part
+        return part
+
+
+@dataclass(frozen=True, eq=False)
+class _Localize:
+    """Finds the places of the misfit under some draws of a block.
+
+    :param views: those with something to say, out of the views of the parts.
+    :param shown: their numbers.
+    :param extreme: see :func:`~pyro_ksd.fit_tests.localization.localize_views`.
+    """
+
+    parts: _Parts
+    views: Sequence[View]
+    shown: Sequence[int]
+    extreme: Tensor
+    size: int
+    max_bytes: int
+    bar: ProgressBar
+
+    def __call__(self, block: DrawBlock) -> list[list[Localization]]:
+        part = self.parts.of(block)
+        places = []
+        for draw in self.parts.localized(block):
+            visits, states = part.of_draw(draw - block.begin)
+            own = [states[index] for index in self.shown]
+            places.append(localize_views(visits.seen_by(self.views), own, self.extreme, self.size, self.max_bytes))
+            self.bar.update()
+        return places
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from pyro_ksd.common.compilation import is_compiled
 from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.stein.sums import SteinSums
@@ -95,6 +96,13 @@ class Pushes:
 
     def plus(self, features: FeatureMatrix) -> Pushes:
         """With the sequences that have these features; takes over the tables of this one, which is of no use then."""
+        if is_compiled() and not features.values.is_sparse:
+            from pyro_ksd.fit_tests.compiled_pushes import add_pushes
+
+            tables = (self.number, self.sum, self.largest)
+            directions = (self.total.sign(), self.reach)
+            add_pushes(features.values, *self._shared_columns(features), *directions, _STEPS, *tables)
+            return replace(self, count=self.count + len(features))
         column, value = self._pushing(features)
         strength = (self.reach[column] / value).log2_().mul_(_STEPS).long().clamp_(0, _CLASSES - 1)
         place = column * _CLASSES + strength
@@ -114,13 +122,24 @@ class Pushes:
             column = own[own >= 0]
             value = features.values.values()[own >= 0] * self.total.sign()[column]
         else:
-            place = torch.searchsorted(codes, self.codes).clamp_(max=len(codes) - 1)
-            known = (codes[place] == self.codes).nonzero().squeeze(1)
-            part = features.values[:, place[known]] * self.total.sign()[known]
+            place, known = self._shared_columns(features)
+            part = features.values[:, place] * self.total.sign()[known]
             column = known.expand_as(part).reshape(-1)
             value = part.reshape(-1)
         pushing = value > 0
         return column[pushing], value[pushing]
+
+    def _shared_columns(self, features: FeatureMatrix) -> tuple[Tensor, Tensor]:
+        """The columns of some features that are among those here, and which ones these are; long ``[M]`` each."""
+        if features.codes is None:
+            known = (self.codes < features.values.shape[1]).nonzero().squeeze(1)
+            return self.codes[known], known
+        codes = features.codes
+        if not len(codes):
+            return codes, codes
+        place = torch.searchsorted(codes, self.codes).clamp_(max=len(codes) - 1)
+        known = (codes[place] == self.codes).nonzero().squeeze(1)
+        return place[known], known
 
     def fewest(self, critical: Tensor) -> Tensor:
         r"""The smallest :math:`m` with :math:`z_u(m) \le c` for each critical value and feature, long ``[C', C]``.

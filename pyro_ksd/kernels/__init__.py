@@ -16,7 +16,7 @@ from pyro_ksd.kernels.gap_weighted import GapWeightedKernel
 from pyro_ksd.kernels.hamming import HammingKernel
 from pyro_ksd.kernels.imq_hamming import IMQHammingKernel
 from pyro_ksd.kernels.landmarks import LandmarkKernel
-from pyro_ksd.kernels.length import LengthKernel
+from pyro_ksd.kernels.length import LengthDistribution, LengthKernel
 from pyro_ksd.kernels.mirror import MirrorKernel
 from pyro_ksd.kernels.position import PositionKernel
 from pyro_ksd.kernels.repeats import RepeatsKernel
@@ -41,6 +41,7 @@ __all__ = [
     "IMQHammingKernel",
     "Kernel",
     "LandmarkKernel",
+    "LengthDistribution",
     "LengthKernel",
     "MirrorKernel",
     "PairwiseKernel",

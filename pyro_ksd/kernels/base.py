@@ -68,6 +68,11 @@ class Kernel(ABC, Generic[Matrix]):
         return False
 
     @property
+    def is_threadsafe(self) -> bool:
+        """Whether several threads may call the kernel at once, as it computes with tensors alone."""
+        return True
+
+    @property
     def feature_kind(self) -> FeatureKind | Literal[""]:
         """What a feature is, for a kernel whose features are reported one by one."""
         return ""
@@ -301,6 +306,10 @@ class KernelSum(Kernel[SumMatrix]):
         return all(part.has_features for part in self.parts)
 
     @property
+    def is_threadsafe(self) -> bool:
+        return all(part.is_threadsafe for part in self.parts)
+
+    @property
     def zero_across_lengths(self) -> bool:
         return all(part.zero_across_lengths for part in self.parts)
 
@@ -330,6 +339,10 @@ class KernelProduct(PairwiseKernel):
     parts: tuple[Kernel[Any], ...]
 
     @property
+    def is_threadsafe(self) -> bool:
+        return all(part.is_threadsafe for part in self.parts)
+
+    @property
     def zero_across_lengths(self) -> bool:
         return any(part.zero_across_lengths for part in self.parts)
 
@@ -354,6 +367,10 @@ class ScaledKernel(Kernel[Matrix]):
     @property
     def has_features(self) -> bool:
         return self.kernel.has_features
+
+    @property
+    def is_threadsafe(self) -> bool:
+        return self.kernel.is_threadsafe
 
     @property
     def zero_across_lengths(self) -> bool:

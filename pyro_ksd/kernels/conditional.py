@@ -61,6 +61,10 @@ class ConditionalKernel(FeatureKernel):
         if not isinstance(self.covariate_features, CovariateFeatures):
             object.__setattr__(self, "covariate_features", OwnFeatures(self.covariate_features))
 
+    @property
+    def is_threadsafe(self) -> bool:
+        return self.kernel.is_threadsafe and not isinstance(self.covariate_features, OwnFeatures)
+
     def check_data(self, sequences: Sequences) -> None:
         self.kernel.check_data(sequences)
         if not len(sequences):

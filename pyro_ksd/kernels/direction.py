@@ -93,6 +93,10 @@ class DirectionKernel(FeatureKernel):
         for part in self.parts:
             check_instance("parts", part, DirectionPart, "DirectionPart objects")
 
+    @property
+    def is_threadsafe(self) -> bool:
+        return all(part.kernel.is_threadsafe for part in self.parts)
+
     def check_data(self, sequences: Sequences) -> None:
         for part in self.parts:
             part.kernel.check_data(sequences)

@@ -84,6 +84,10 @@ class EmbeddingKernel(FeatureKernel):
         name = view if self._name == _UNNAMED else self._name
         return [f"{name} {code}" for code in codes]
 
+    @property
+    def is_threadsafe(self) -> bool:
+        return False  # the function may run a network or a program
+
     def check_data(self, sequences: Sequences) -> None:
         if not len(sequences):
             return

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -54,6 +54,11 @@ class FeatureSums:
             squared_losses=groups.clamp(max=0).square_().sum((1, 2)),
             squared_norms=groups.square().sum(2).square_().sum(1),
         )
+
+    def __add__(self, other: FeatureSums) -> FeatureSums:
+        """The sums over the rows of both, group by group."""
+        names = [field.name for field in fields(self)]
+        return FeatureSums(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
     @property
     def off_diagonal(self) -> Tensor:

@@ -106,6 +106,10 @@ class LandmarkKernel(FeatureKernel):
         return cls(kernel, shuffled[chosen])
 
     @property
+    def is_threadsafe(self) -> bool:
+        return self.kernel.is_threadsafe
+
+    @property
     def meaning(self) -> str:
         return self.kernel.meaning
 

@@ -232,6 +232,8 @@ class FeatureMatrix(SteinMatrix):
     @classmethod
     def cat(cls, parts: Sequence[FeatureMatrix]) -> FeatureMatrix:
         """The rows of all parts, with the columns matched by their codes."""
+        if len(parts) == 1:
+            return parts[0]
         if all(not part.values.is_sparse for part in parts):
             return FeatureMatrix(torch.cat([part.values for part in parts]), parts[0].codes)
         entries = [part.entries() for part in parts]

@@ -7,6 +7,7 @@ needs: a quarter of the additions, and no multiplications (the method of four Ru
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -22,17 +23,23 @@ _DRAWS = 128  # at a time, of sparse features
 _ADDITIONS = 64  # take about as long as one edit
 
 
-def signed_sums(values: Tensor, signs: Tensor) -> Tensor:
+def signed_sums(parts: Sequence[Tensor], signs: Tensor) -> Tensor:
     """The sums with signs of dense features, ``[D, B]``.
 
-    :param values: ``ψ``, double ``[N, D]``.
-    :param signs: int8 ``[B, N]``, -1 and 1.
+    :param parts: ``ψ`` of some sequences after the other, double ``[N_1, D]``, ``[N_2, D]`` and so on.
+    :param signs: int8 ``[B, N]`` for all of them, -1 and 1.
     """
-    (rows, columns) = values.shape
-    patterns = _patterns(signs.t().contiguous().numpy())
+    columns = parts[0].shape[1]
+    own_signs = signs.t().contiguous().split(list(map(len, parts)))
+    patterns = [_patterns(own.numpy()) for own in own_signs]
+    values = [part.contiguous().numpy() for part in parts]
     signed = np.zeros((-(-columns // _COLUMNS), len(signs), _COLUMNS))
-    loop = partial(_add_dense, values=values.contiguous().numpy(), patterns=patterns, signed=signed)
-    share_rows(loop, _work(len(signed), rows * len(signs) * _COLUMNS // _TOGETHER))
+
+    def loop(first: int, last: int) -> None:
+        for own_values, own_patterns in zip(values, patterns, strict=True):
+            _add_dense(first, last, own_values, own_patterns, signed)
+
+    share_rows(loop, _work(len(signed), signs.shape[1] * len(signs) * _COLUMNS // _TOGETHER))
     return torch.from_numpy(signed).transpose(1, 2).reshape(-1, len(signs))[:columns]
 
 

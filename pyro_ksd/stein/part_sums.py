@@ -14,7 +14,6 @@ from torch import Tensor
 from pyro_ksd.common.checkpoints import Checkpoint, counted_if_stopped
 from pyro_ksd.common.part_runs import TreeSum, run_and_add
 from pyro_ksd.common.progress import progress_bar
-from pyro_ksd.kernels.embedding import EmbeddingKernel
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.part_survey import InSession, PossiblePart
 from pyro_ksd.sequences.container import Sequences
@@ -99,8 +98,8 @@ def check_summable(model: SequenceModel, views: Sequence[View], sequences: Seque
 
 
 def run_in_threads(model: SequenceModel, views: Sequence[View]) -> bool:
-    """Whether several threads may visit parts of the data at once."""
-    return model.is_threadsafe and not any(isinstance(view.kernel, EmbeddingKernel) for view in views)
+    """Whether several threads may visit sequences at once."""
+    return model.is_threadsafe and all(view.kernel.is_threadsafe for view in views)
 
 
 def sum_parts(

@@ -192,7 +192,7 @@ class _RunningSums:
         for view, features in self._features.items():
             if not features or not isinstance(features[0][0], FeatureMatrix):
                 continue
-            new = [SteinSums.of(matrix, signs) for matrix in _whole(features) if isinstance(matrix, FeatureMatrix)]
+            new = [SteinSums.of_parts(_matrices(own), signs) for own in zip(*features, strict=True)]
             old = self.sums.get(view)
             self.sums[view] = new if old is None else [one + other for one, other in zip(old, new, strict=True)]
             features.clear()
@@ -238,6 +238,11 @@ class _KeptSums:
             self._checkpoint.put(self._name, parts)
             self._last = perf_counter()
             self.num_kept = self._running.num_done
+
+
+def _matrices(parts: Sequence[SteinMatrix]) -> list[FeatureMatrix]:
+    """Those that are features, as all of a view are or none."""
+    return [part for part in parts if isinstance(part, FeatureMatrix)]
 
 
 def _whole(parts: Sequence[Sequence[SteinMatrix]]) -> list[SteinState]:

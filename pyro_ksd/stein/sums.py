@@ -8,7 +8,10 @@ With the Stein features :math:`\psi_i` of the sequence :math:`i`, the statistic 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import torch
@@ -59,19 +62,26 @@ class SteinSums:
 
         :param signs: int8 ``[B, N]``, -1 and 1, those of these sequences; left out, there are no draws.
         """
-        n = len(features)
+        return SteinSums.of_parts([features], signs)
+
+    @staticmethod
+    def of_parts(parts: Sequence[FeatureMatrix], signs: Tensor | None = None) -> SteinSums:
+        """As :meth:`of`, from the features of the first sequences, the next ones, and so on; dense ones stay apart."""
+        if len(parts) > 1 and any(part.values.is_sparse for part in parts):
+            parts = [FeatureMatrix.cat(parts)]
+        n = sum(map(len, parts))
         signs = torch.zeros(0, n, dtype=torch.int8) if signs is None else signs
-        sums = FeatureSums.of(features.values, n)
+        sums = reduce(add, [FeatureSums.of(part.values, len(part)) for part in parts])
         return SteinSums(
             count=n,
-            codes=features.codes,
+            codes=parts[0].codes,
             total=sums.total[0],
             squares=sums.squares[0],
             gains=sums.gains[0],
             squared_losses=sums.squared_losses[0],
             norms=sums.squares.sum(),
             squared_norms=sums.squared_norms[0],
-            signed=_signed_sums(features, signs),
+            signed=_signed_sums(parts, signs),
         )
 
     def __len__(self) -> int:
@@ -126,15 +136,19 @@ class SteinSums:
         return self.total[place] * (self.codes[place] == codes)
 
 
-def _signed_sums(features: FeatureMatrix, signs: Tensor) -> Tensor:
+def _signed_sums(parts: Sequence[FeatureMatrix], signs: Tensor) -> Tensor:
     r""":math:`\sum_i \varepsilon_{bi} \psi_i`, ``[D, B]``, from signs ``[B, N]``."""
-    values = features.values
-    if not is_compiled() or not len(signs) or not len(features):
-        return features.weighted_sum(signs.double()).t().contiguous()
+    if not len(signs):
+        return parts[0].values.new_zeros(parts[0].values.shape[1], 0, layout=torch.strided)
+    if not is_compiled() or not signs.numel():
+        own_signs = signs.double().split(list(map(len, parts)), 1)
+        sums = [part.weighted_sum(own) for part, own in zip(parts, own_signs, strict=True)]
+        return reduce(add, sums).t().contiguous()
     from pyro_ksd.stein.compiled_sums import signed_sums, signed_sums_of_entries
 
+    values = parts[0].values
     if not values.is_sparse:
-        return signed_sums(values, signs)
+        return signed_sums([part.values for part in parts], signs)
     (row, column) = values.indices()
     return signed_sums_of_entries(row, column, values.values(), signs, values.shape[1])
 

@@ -12,10 +12,19 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import KEPT_BYTES, PAIR_BYTES
+from pyro_ksd.common.kept_memory import keep_freed_memory
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.splices import Edits
-from pyro_ksd.edits.weighted_edits import ScoredEdits, WeightedEdits, chunk_rows, even_rows, num_in_chunks
+from pyro_ksd.edits.weighted_edits import (
+    ScoredEdits,
+    WeightedEdits,
+    chunk_rows,
+    edit_bounds,
+    even_rows,
+    num_in_chunks,
+    rows_of_groups,
+)
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix, SumMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.model_batch import ModelBatch
@@ -37,6 +46,8 @@ class Visits:
     :param sequences: all of them possible under the model.
     :param kept_bytes: how much memory log-ratios may take, and features as well; 0 for data that are visited once.
     :param first_row: the number of the first sequence, where they are a part of the data.
+    :param group_size: of groups of consecutive sequences, where they are several data sets: a chunk then has whole
+        groups or is a part of one.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
@@ -55,11 +66,14 @@ class Visits:
         kept_bytes: int = KEPT_BYTES,
         *,
         first_row: int = 0,
+        group_size: int | None = None,
     ) -> None:
+        keep_freed_memory()
         self.model = model
         self.sequences = sequences
         self.views = tuple(views)
         self.first_row = first_row
+        self._group_size = group_size
         self._kept_bytes = kept_bytes
         self._seconds = [0.0]
         self._which: int | None = None
@@ -89,7 +103,10 @@ class Visits:
     def rows(self, around: Neighborhood) -> list[slice]:
         """The consecutive rows of the data that make up the chunks of a neighborhood."""
         if around not in self._rows:
-            self._rows[around] = chunk_rows(around, self.sequences)
+            if self._group_size is None:
+                self._rows[around] = chunk_rows(around, self.sequences)
+            else:
+                self._rows[around] = rows_of_groups(edit_bounds(around, self.sequences), self._group_size)
         return self._rows[around]
 
     def chunks(self, around: Neighborhood, indices: Iterable[int] | None = None) -> Iterator[Chunk]:

@@ -47,7 +47,7 @@ def test_faults_that_cancel_are_found_given_the_group(bootstrap: Any) -> None:
 
 def test_the_verdict_names_the_groups() -> None:
     data = cancelling(200, 2, seed=2, shift=0.2)
-    check = ksd_check(coin(), data, by="group", views="content-1", num_bootstrap=99, progress=False)
+    check = ksd_check(coin(), data, by="group", views="content-1", num_bootstrap=499, progress=False)
     table = ngram_table(check, view="content-1 by group").set_index("label")["finding"].to_dict()
     assert table == {
         "a given group 0": "too rare",

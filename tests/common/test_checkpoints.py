@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
 
-from pyro_ksd.common.checkpoints import Checkpoint, digest, resumable
+from pyro_ksd.common.checkpoints import Checkpoint, digest
 
 PART = {"statistic": torch.tensor([[1.0, torch.nan]]).double(), "count": torch.tensor([3])}
 
@@ -65,28 +64,6 @@ def test_digests_tell_contents_apart() -> None:
     assert digest(one) != digest(one.int())
     assert digest(one) != digest(one.T)
     assert digest(torch.tensor([0.1]).double()) != digest(torch.tensor([0.1 + 1e-16]).double().nextafter(torch.ones(1)))
-
-
-def test_parts_go_on_with_the_same_random_numbers(tmp_path: Path) -> None:
-    def work(checkpoint: Checkpoint | None, stop_before: int = 4) -> list[float]:
-        generator = torch.Generator().manual_seed(0)
-
-        def numbers() -> dict[str, Tensor]:
-            return {"value": torch.rand(3, generator=generator)}
-
-        parts = [resumable(checkpoint, f"part {index}", generator, numbers) for index in range(stop_before)]
-        return torch.cat([part["value"] for part in parts]).tolist()
-
-    whole = work(None)
-    kept = Checkpoint(tmp_path / "file")
-    kept.begin({})
-    assert work(kept, stop_before=2) == whole[:6]
-    assert work(kept) == whole
-    computed = []
-    generator = torch.Generator().manual_seed(0)
-    resumable(kept, "part 0", generator, lambda: computed.append(1) or {})  # type: ignore[func-returns-value]
-    assert not computed
-    assert torch.rand(3, generator=generator).tolist() == whole[3:6]
 
 
 def test_a_process_that_is_killed_while_it_writes_leaves_whole_parts(tmp_path: Path) -> None:

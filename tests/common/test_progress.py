@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import pty
 import re
 import subprocess
@@ -124,6 +125,19 @@ def test_an_error_ends_the_bar(terminal: pytest.CaptureFixture[str]) -> None:
     terminal.readouterr()
     assert list(progress_bar("ab", show=True, desc="letters", unit="letter")) == ["a", "b"]
     assert "letters: " in terminal.readouterr().err
+
+
+def test_a_bar_shows_nothing_in_another_process(terminal: pytest.CaptureFixture[str]) -> None:
+    with progress_bar(show=True, desc="letters", unit="letter", total=3) as bar:
+        bar.update()
+        terminal.readouterr()
+        sent = pickle.loads(pickle.dumps(bar))
+        with sent:
+            sent.update(2)
+        assert sent.done == 2
+        assert terminal.readouterr().err == ""
+        bar.update()
+    assert "2/3 letter" in terminal.readouterr().err
 
 
 def test_nothing_to_do(terminal: pytest.CaptureFixture[str]) -> None:

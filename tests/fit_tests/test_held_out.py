@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from pyro_ksd import MarkovSequence, Sequences
+from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
@@ -72,7 +73,8 @@ def test_replicated_data_come_from_the_other_draws_and_are_seen_under_the_same_o
     models: PosteriorModels, found: HeldOut
 ) -> None:
     assert found.null.statistic.shape == (len(REPLICATING), len(VIEWS))
-    replicates = models.of_draws(torch.tensor(REPLICATING)).draw_like(DATA, seeded_generator(4))
+    [block] = draw_blocks(len(REPLICATING), 64, seeded_generator(4))
+    replicates = models.of_draws(torch.tensor(REPLICATING)).draw_like(DATA, block.generator())
     for index in (0, 1, 7, 20):
         own = replicates[index * len(DATA) : (index + 1) * len(DATA)]
         torch.testing.assert_close(found.null.statistic[index], statistics(models, own))
@@ -89,14 +91,19 @@ def test_places_are_means_under_the_draws_that_are_averaged(models: PosteriorMod
     torch.testing.assert_close(found.places[1].contribution, torch.stack(each).mean(0))
 
 
-def test_the_number_of_data_sets_that_are_looked_at_together_changes_nothing(
-    models: PosteriorModels, found: HeldOut, monkeypatch: pytest.MonkeyPatch
+def test_each_block_of_replicated_data_has_random_numbers_of_its_own(
+    models: PosteriorModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(held_out, "sets_at_once", lambda size: 4)
-    again = compare_held_out(models, DATA, VIEWS, seeded_generator(4), localize=False)
-    torch.testing.assert_close(again.null.statistic, found.null.statistic)
-    torch.testing.assert_close(again.null.extreme, found.null.extreme)
-    assert again.places == []
+    found = compare_held_out(models, DATA, VIEWS, seeded_generator(4), localize=False)
+    assert found.null.statistic.shape == (len(REPLICATING), len(VIEWS))
+    blocks = draw_blocks(len(REPLICATING), 4, seeded_generator(4))
+    for block in (blocks[0], blocks[2], blocks[-1]):
+        some = models.of_draws(torch.tensor(REPLICATING[block.begin : block.end]))
+        replicates = some.draw_like(DATA, block.generator())
+        last = replicates[-len(DATA) :]
+        torch.testing.assert_close(found.null.statistic[block.end - 1], statistics(models, last))
+    assert found.places == []
 
 
 def test_one_draw_is_too_few(models: PosteriorModels) -> None:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import pytest
 import torch
 from example_models import walk
 
+from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.feature_scores import scores
 from pyro_ksd.fit_tests.null_draws import (
@@ -85,10 +87,9 @@ def test_parametric_draws_are_statistics_of_drawn_data_sets(num_draws: int) -> N
     if num_draws > 10:
         views = default_views()
     null = parametric_bootstrap(model, 4, views, num_draws, seeded())
-    generator = seeded()
     expected, largest = [], []
-    for together in [num_draws] if num_draws <= 64 else [64, num_draws - 64]:
-        data = model.draw(4 * together, generator)
+    for block in draw_blocks(num_draws, 64, seeded()):
+        data = model.draw(4 * block.size, block.generator())
         for first in range(0, len(data), 4):
             matrices = stein_matrices(model, data[first : first + 4], views)
             expected.append([float(u_statistic(matrix)) for matrix in matrices])
@@ -139,6 +140,21 @@ def test_statistics_do_not_depend_on_how_many_are_computed_together(
     torch.testing.assert_close(found.extreme, expected.extreme, rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("edits", [1, 60, 2000])
+def test_statistics_do_not_depend_on_the_chunks(edits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    views = [*default_views(), View("sum", ZanellaOperator(), ContiguousKernel(1) + ContiguousKernel(3))]
+    expected = parametric_bootstrap(walk(), 5, views, 20, seeded())
+    [block] = draw_blocks(20, 20, seeded())
+    whole = stein_matrices(walk(), walk().draw(5 * 20, block.generator()), views)
+    sums = [matrix.off_diagonal_sums(5) for matrix in whole]
+    torch.testing.assert_close(expected.statistic, torch.stack(sums, 1) / 20)
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", edits)
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.GROUPED_EDITS", edits)
+    found = parametric_bootstrap(walk(), 5, views, 20, seeded())
+    torch.testing.assert_close(found.statistic, expected.statistic, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(found.extreme, expected.extreme, rtol=1e-10, atol=0, equal_nan=True)
+
+
 def test_edits_bound_what_is_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     sequences = walk().draw(40, seeded())
     bounds = edit_bounds(ZanellaOperator().neighborhood, sequences).view(-1, 4).sum(1)
@@ -159,6 +175,16 @@ def test_large_data_sets_are_drawn_a_few_at_a_time(monkeypatch: pytest.MonkeyPat
     assert model.sizes == [30, 30, 15]
 
 
+class Alternating:
+    """A sampler with two generators of its own, as it is where two workers each have a copy."""
+
+    def __init__(self) -> None:
+        self.seeds = itertools.cycle([3, 4])
+
+    def __call__(self, num_sequences: int, generator: torch.Generator) -> Sequences:
+        return walk().draw(num_sequences, seeded(next(self.seeds)))
+
+
 def test_a_sampler_that_repeats_itself_is_refused() -> None:
     def sampler(num_sequences: int, generator: torch.Generator) -> Sequences:
         return walk().draw(num_sequences, seeded(3))
@@ -168,6 +194,9 @@ def test_a_sampler_that_repeats_itself_is_refused() -> None:
     message = "draw: expected another data set in each call, found the same one again"
     with pytest.raises(ValueError, match=message):
         parametric_bootstrap(model, 20, [NGRAMS], 128, seeded())
+    alternating = with_sampler(walk(), Alternating())
+    with pytest.raises(ValueError, match=message):
+        parametric_bootstrap(alternating, 20, [NGRAMS], 192, seeded())
     with pytest.raises(ValueError, match=message):
         refitted_bootstrap(model, lambda data: fit_markov(data, 1, pseudocount=1.0), 20, [NGRAMS], 2, seeded())
 
@@ -198,9 +227,8 @@ def test_refitted_draws_are_statistics_under_the_model_that_was_fitted_to_each()
 
     views = [*default_views(), HAMMING]
     null = refitted_bootstrap(walk(), refit, 6, views, 3, seeded(2))
-    generator = seeded(2)
-    for own in null.statistic:
-        replicate = walk().draw(6, generator)
+    for own, block in zip(null.statistic, draw_blocks(3, 1, seeded(2)), strict=True):
+        replicate = walk().draw(6, block.generator())
         expected = [u_statistic(matrix) for matrix in stein_matrices(refit(replicate), replicate, views)]
         torch.testing.assert_close(own, torch.stack(expected), rtol=1e-9, atol=1e-12)
 

@@ -33,6 +33,7 @@ from pyro_ksd import (
     verdict,
 )
 from pyro_ksd.common import progress
+from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.fit_tests import predictive
@@ -177,7 +178,9 @@ def test_a_point_is_no_posterior() -> None:
 
 def test_realized_and_replicated_statistics_are_those_of_each_draw() -> None:
     check = check_of(VALUES, seed=5)
-    generator, posterior = seeded_generator(5), PosteriorModels(first_order, DATA, VALUES)
+    posterior = PosteriorModels(first_order, DATA, VALUES)
+    [block] = draw_blocks(len(posterior), len(posterior), seeded_generator(5))
+    generator = block.generator()
     views = default_views(length=length_view(posterior[0], DATA, zs(locations=1), barker))
     for index, model in enumerate(posterior):
         replicate = model.draw(len(DATA), generator)
@@ -296,6 +299,7 @@ def test_the_bar_moves_within_a_batch_of_draws(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(progress.ProgressBar, "update", update)
     monkeypatch.setattr("pyro_ksd.edits.weighted_edits.EDITS", 40)
+    monkeypatch.setattr("pyro_ksd.edits.weighted_edits.GROUPED_EDITS", 40)
     check_of(many_draws(30), views=["content-1", "start"], order=None)
     reached = moved[: moved.index(30) + 1]
     assert reached == sorted(reached)
@@ -446,17 +450,19 @@ def test_the_overall_p_value_and_the_places_of_many_draws() -> None:
     np.testing.assert_allclose(contribution, realized[chosen].mean(0), rtol=1e-10)
 
 
-def test_draws_in_several_batches_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_block_of_draws_has_random_numbers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"views": ["content-2", "start"], "order": 1, "seed": 3}
     together = check_of(VALUES, **options)
-    sizes: list[int] = []
-    parts = PosteriorModels.parts
-    monkeypatch.setattr(PosteriorModels, "parts", lambda models, size: sizes.append(size) or parts(models, size))
     monkeypatch.setattr("pyro_ksd.fit_tests.predictive.WEIGHTED_PAIRS", 1)
     apart = check_of(VALUES, **options)
-    assert sizes == [1]
-    for group in ("ksd_ppc", "ksd_null"):
-        xr.testing.assert_allclose(apart[group].to_dataset(), together[group].to_dataset(), rtol=1e-10)
+    np.testing.assert_allclose(apart["ksd_ppc"]["realized"], together["ksd_ppc"]["realized"], rtol=1e-10)
+    posterior = PosteriorModels(first_order, DATA, VALUES, order=1)
+    views = [view for view in default_views() if view.name in options["views"]]
+    for index, block in enumerate(draw_blocks(len(posterior), 1, seeded_generator(3))):
+        replicate = posterior.of_draws(slice(index, index + 1)).draw_like(DATA, block.generator())
+        expected = [float(u_statistic(matrix)) for matrix in stein_matrices(posterior[index], replicate, views)]
+        np.testing.assert_allclose(apart["ksd_ppc"]["replicated"][0, index], expected, rtol=1e-9)
+    np.testing.assert_allclose(apart["ksd"]["contribution"].sum("sequence"), apart["ksd"]["statistic"], rtol=1e-10)
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e-3, 1.0, 1e6])

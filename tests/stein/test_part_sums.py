@@ -14,8 +14,10 @@ from partitioned_data import in_parts
 
 from pyro_ksd.common.checkpoints import Checkpoint
 from pyro_ksd.examples import random_walk
-from pyro_ksd.kernels import HammingKernel
+from pyro_ksd.kernels import ConditionalKernel, HammingKernel, LandmarkKernel, StartKernel
+from pyro_ksd.kernels.direction import DirectionKernel, DirectionPart
 from pyro_ksd.models.part_survey import surveyed
+from pyro_ksd.sequences.covariate_groups import CovariateGroups
 from pyro_ksd.stein.operators import ZanellaOperator
 from pyro_ksd.stein.part_sums import PartSums, check_summable, run_in_threads, sum_parts
 from pyro_ksd.stein.signs import Signs
@@ -91,10 +93,31 @@ def test_threads_are_for_models_that_allow_them() -> None:
         def log_joint(self, sequences: object) -> torch.Tensor:
             raise NotImplementedError
 
-    own = View("function", ZanellaOperator(), EmbeddingKernel(lambda sequences: sequences.lengths[:, None].double()))
+    function = EmbeddingKernel(lambda sequences: sequences.lengths[:, None].double())
+    by_function = ConditionalKernel(StartKernel(), lambda covariates: covariates.values[:, None])
+    direction = DirectionKernel((DirectionPart(function, torch.tensor([0]), torch.ones(1)),), "length")
+    landmarks = DATA[:5]
     assert run_in_threads(WALK, VIEWS)
     assert not run_in_threads(Own(), VIEWS)
-    assert not run_in_threads(WALK, [*VIEWS, own])
+    for kernel in (
+        function,
+        2.0 * function,
+        function + StartKernel(),
+        function * StartKernel(),
+        by_function,
+        direction,
+        LandmarkKernel(function, landmarks),
+        ConditionalKernel(function, CovariateGroups("group", torch.tensor([[0], [1]]), ("0", "1"))),
+    ):
+        assert not run_in_threads(WALK, [*VIEWS, View("own", ZanellaOperator(), kernel)])
+    groups = ConditionalKernel(StartKernel(), CovariateGroups("group", torch.tensor([[0], [1]]), ("0", "1")))
+    for kernel in (
+        groups,
+        2.0 * HammingKernel(),
+        HammingKernel() + StartKernel(),
+        LandmarkKernel(HammingKernel(), landmarks),
+    ):
+        assert run_in_threads(WALK, [*VIEWS, View("own", ZanellaOperator(), kernel)])
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])

@@ -20,7 +20,7 @@ from pyro_ksd.models.distributions.parameter_checks import (
     check_shape,
     last_size,
 )
-from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow, pick
+from pyro_ksd.models.distributions.sampling import cumulative, grow_chains
 from pyro_ksd.models.distributions.stopping_lengths import table_lengths
 
 
@@ -118,11 +118,8 @@ class MarkovSequence(LocalSequence):
         contexts = base**self.order
         cumulated = cumulative(self._probs.reshape(-1, base))
         offsets = self._flat_rows(shape) * contexts
-        context = torch.full_like(offsets, contexts - 1)
 
-        def step(position: int, alive: Tensor) -> Tensor:
-            symbol = pick(cumulated[offsets[alive] + context[alive]], generator)
-            context[alive] = (context[alive] * base + symbol) % contexts
-            return symbol.masked_fill(symbol == self.alphabet_size, PAD)
+        def uniform(position: int, alive: Tensor) -> Tensor:
+            return torch.rand(len(alive), dtype=torch.double, generator=generator)
 
-        return grow(len(offsets), self.max_length, step)
+        return grow_chains(cumulated, offsets, contexts, self.max_length, uniform)

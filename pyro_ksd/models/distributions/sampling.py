@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from pyro_ksd.common.compilation import is_compiled
 
 PAD = -1
 """The value that fills a padded sequence after its end."""
@@ -39,7 +42,60 @@ def grow(count: int, max_length: int, step: Callable[[int, Tensor], Tensor]) -> 
         if not len(alive):
             return torch.stack(columns, 1) if columns else alive.new_empty(count, 0)
         columns.append(alive.new_full((count,), PAD).index_copy_(0, alive, symbol))
-    raise ValueError(
-        f"{len(alive)} of {count} sequences were still alive at max_length={max_length}; raise max_length, or make the "
+    raise _too_long(len(alive), count, max_length)
+
+
+def grow_chains(
+    cumulated: Tensor, offset: Tensor, num_contexts: int, max_length: int, uniform: Callable[[int, Tensor], Tensor]
+) -> Tensor:
+    """Sequences of Markov chains that stop, long ``[N, T]`` padded with -1.
+
+    :param cumulated: double ``[R, S + 1]``, the cumulated probabilities of the next symbol, or of the end, after each
+        context.
+    :param offset: long ``[N]``, where the contexts of the chain of each sequence begin; it starts with the last one.
+    :param uniform: takes the position and the rows ``[A]`` that are alive, gives a random number for each, double
+        ``[A]``.
+    """
+    base = cumulated.shape[1]
+    context = torch.full_like(offset, num_contexts - 1)
+    if is_compiled():
+        return _compiled_chains(
+            cumulated.detach().numpy(), offset.contiguous().numpy(), context.numpy(), num_contexts, max_length, uniform
+        )
+
+    def step(position: int, alive: Tensor) -> Tensor:
+        reached = cumulated[offset[alive] + context[alive]] <= uniform(position, alive)[:, None]
+        symbol = reached.sum(-1)
+        context[alive] = (context[alive] * base + symbol) % num_contexts
+        return symbol.masked_fill(symbol == base - 1, PAD)
+
+    return grow(len(offset), max_length, step)
+
+
+def _compiled_chains(
+    cumulated: np.ndarray,
+    offset: np.ndarray,
+    context: np.ndarray,
+    num_contexts: int,
+    max_length: int,
+    uniform: Callable[[int, Tensor], Tensor],
+) -> Tensor:
+    from pyro_ksd.models.distributions.compiled_chain import next_symbols
+
+    alive = np.arange(len(offset))
+    columns = [np.zeros((0, len(offset)), dtype=np.int64)]
+    for position in range(max_length + 1):
+        column = np.full((1, len(offset)), PAD)
+        numbers = uniform(position, torch.from_numpy(alive)).numpy()
+        alive = alive[: next_symbols(cumulated, offset, context, num_contexts, alive, numbers, column[0])]
+        if not len(alive):
+            return torch.from_numpy(np.ascontiguousarray(np.concatenate(columns).T))
+        columns.append(column)
+    raise _too_long(len(alive), len(offset), max_length)
+
+
+def _too_long(num_alive: int, count: int, max_length: int) -> ValueError:
+    return ValueError(
+        f"{num_alive} of {count} sequences were still alive at max_length={max_length}; raise max_length, or make the "
         "sequences shorter"
     )

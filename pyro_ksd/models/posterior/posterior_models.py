@@ -164,11 +164,6 @@ class PosteriorModels:
         own.tables = None
         return own
 
-    def parts(self, size: int) -> Iterator[PosteriorModels]:
-        """The draws in parts of at most ``size``."""
-        for begin in range(0, len(self), size):
-            yield self.of_draws(slice(begin, begin + size))
-
     def of_draws(self, which: slice | Tensor) -> PosteriorModels:
         """Some of the draws, by a slice or their numbers."""
         some = self._copied()

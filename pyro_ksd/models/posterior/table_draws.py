@@ -9,7 +9,7 @@ from torch import Tensor
 from pyro_ksd.common.chunk_sizes import ENTRIES
 from pyro_ksd.common.random_numbers import drawn_seed
 from pyro_ksd.models.distributions.factor_table import FactorTable, context_is_possible
-from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow
+from pyro_ksd.models.distributions.sampling import PAD, cumulative, grow_chains
 from pyro_ksd.sequences.container import Sequences
 
 _LARGEST = 1e4  # weight of all that may follow a context; with a larger one, rounding and long sequences are near
@@ -77,17 +77,14 @@ def draw_each(probs: Tensor, size: int, generator: torch.Generator) -> Sequences
     own = [torch.Generator().manual_seed(drawn_seed(generator)) for _ in range(count)]
     cumulated = cumulative(probs).view(-1, base)
     offset = torch.arange(count).repeat_interleave(size) * num_contexts
-    context = torch.full_like(offset, num_contexts - 1)
-    uniform = torch.empty(0)
+    numbers = torch.empty(0)
 
-    def step(position: int, alive: Tensor) -> Tensor:
-        nonlocal uniform
+    def uniform(position: int, alive: Tensor) -> Tensor:
+        nonlocal numbers
         if position % _STEPS == 0:
-            uniform = torch.cat([torch.rand(size, _STEPS, dtype=torch.double, generator=each) for each in own])
-        symbol = (cumulated[offset[alive] + context[alive]] <= uniform[alive, position % _STEPS, None]).sum(-1)
-        context[alive] = (context[alive] * base + symbol) % num_contexts
-        return symbol.masked_fill(symbol == base - 1, PAD)
+            numbers = torch.cat([torch.rand(size, _STEPS, dtype=torch.double, generator=each) for each in own])
+        return numbers[alive, position % _STEPS]
 
-    tokens = grow(count * size, _MAX_LENGTH, step)
+    tokens = grow_chains(cumulated, offset, num_contexts, _MAX_LENGTH, uniform)
     lengths = (tokens != PAD).sum(1)
     return Sequences(tokens.clamp(min=0), lengths, base - 1)

@@ -95,6 +95,14 @@ class VerifiedTables:
         self._generator = torch.Generator().manual_seed(0)
         self._waiting: list[_Comparison] = []
 
+    def begin(self, seed: int) -> None:
+        """Begins with other sequences, whose compared edits depend on none before them.
+
+        :param seed: of the choice of these edits.
+        """
+        self._generator.manual_seed(seed)
+        self._waiting = []
+
     def log_ratio(self, sequences: Sequences, edits: Edits, which: Tensor) -> Tensor:
         """The log-ratio of each edit under the model of the edited sequence, ``[E]``, from the tables.
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from pyro_ksd import MarkovSequence, Sequences, ksd_check
+from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.null_draws import refitted_bootstrap
 from pyro_ksd.fit_tests.statistics import u_statistic
@@ -85,9 +86,8 @@ def counts(data: Sequences) -> tuple[Tensor, Tensor, float]:
 def test_refitted_draws_are_statistics_of_refitted_models() -> None:
     views = default_views()
     null = refitted_bootstrap(CHAIN, lambda x: fit_markov(x, 1), 6, views, 4, seeded(3))
-    generator = seeded(3)
-    for row in null.statistic:
-        replicate = CHAIN.draw(6, generator)
+    for row, block in zip(null.statistic, draw_blocks(4, 1, seeded(3)), strict=True):
+        replicate = CHAIN.draw(6, block.generator())
         expected = [u_statistic(m) for m in stein_matrices(fit_markov(replicate, 1), replicate, views)]
         torch.testing.assert_close(row, torch.stack(expected), rtol=1e-10, atol=1e-12)
 

@@ -17,8 +17,10 @@ from pyro_programs import hidden_steps
 from torch import Tensor
 
 from pyro_ksd import HiddenMarkovSequence, MarkovSequence, Sequences
+from pyro_ksd.common.block_runs import DrawBlock, draw_blocks
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.neighborhoods import zs
+from pyro_ksd.fit_tests import predictive
 from pyro_ksd.fit_tests.feature_scores import largest_score, scores
 from pyro_ksd.fit_tests.predictive import posterior_predictive
 from pyro_ksd.fit_tests.statistics import u_statistic
@@ -224,11 +226,16 @@ def views() -> list[View]:
 
 @pytest.mark.usefixtures("limits")
 @pytest.mark.parametrize("name", ["chain", "chain, order 1", "length first"])
-def test_statistics_of_all_draws_are_those_of_each(name: str) -> None:
+def test_statistics_of_all_draws_are_those_of_each(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]
     chosen, n = views(), len(DATA)
+    blocks: list[DrawBlock] = []
+    monkeypatch.setattr(predictive, "draw_blocks", lambda *arguments: blocks.extend(draw_blocks(*arguments)) or blocks)
     found = posterior_predictive(case.draws(), DATA, chosen, seed=3)
-    replicates = case.draws().draw_like(DATA, seeded_generator(3))
+    assert blocks == draw_blocks(DRAWS, blocks[0].size, seeded_generator(3))
+    some = [case.draws().of_draws(slice(block.begin, block.end)) for block in blocks]
+    parts = [own.draw_like(DATA, block.generator()) for own, block in zip(some, blocks, strict=True)]
+    replicates = Sequences.cat(parts)
     assert found.realized.shape == found.replicated.statistic.shape == (DRAWS, len(chosen))
     for index in range(DRAWS):
         replicate, alone = replicates[index * n : (index + 1) * n].narrowed(), case.alone(index)
@@ -321,10 +328,10 @@ def test_the_batch_suits_the_program() -> None:
         assert isinstance(draws[0], TabulatedModel) == ("order" in name)
 
 
-def test_parts_are_consecutive_draws() -> None:
+def test_some_draws_have_a_batch_of_their_own() -> None:
     draws = CASES["chain"].draws()
     whole = draws.batch.log_joint(DATA)
-    parts = list(draws.parts(2))
+    parts = [draws.of_draws(slice(0, 2)), draws.of_draws(slice(2, 3))]
     assert [len(part) for part in parts] == [2, 1]
     same(torch.cat([part.batch.log_joint(DATA) for part in parts]), whole)
     same(draws.batch.log_joint(DATA), whole)

@@ -138,6 +138,24 @@ def test_comparisons_are_made_in_large_batches(monkeypatch: pytest.MonkeyPatch) 
     assert model.num_scored == 2 * (len(DATA) + share)
 
 
+def test_the_choice_of_edits_depends_on_no_sequences_before() -> None:
+    tables = tables_of(LOCAL)
+
+    def compared(data: Sequences) -> list[list[Any]]:
+        tables.log_ratio(data, zs().edits(data), zeros(data))
+        [found] = tables._waiting
+        return found.edited.to_lists()
+
+    tables.begin(5)
+    first = compared(DATA[:20])
+    tables.begin(6)
+    assert compared(DATA[:20]) != first
+    tables.begin(7)
+    compared(DATA[20:])
+    tables.begin(5)
+    assert compared(DATA[:20]) == first
+
+
 @pytest.mark.parametrize("log_factor", [-torch.inf, -0.01, 0.01])
 def test_a_long_range_term_in_a_sequence_is_noticed(log_factor: float) -> None:
     planted, word = Planted([0, 1, 2, 0, 1], log_factor), Sequences.of([[0, 0, 1, 2, 0, 1, 1]], 3)
