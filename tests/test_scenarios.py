@@ -22,6 +22,7 @@ from benchmarks.scenario_models import (
     walk_with_memory,
 )
 from benchmarks.scenarios import Rates, Settings, main, measure, page, statistics
+from pyro_ksd.common.block_runs import draw_blocks
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.models import IndependentSequence, MarkovSequence, SequenceDistribution
@@ -156,7 +157,8 @@ def test_no_sequence_is_impossible(scenario: Scenario) -> None:
 
 def test_the_pool_gives_the_p_values_of_the_test() -> None:
     scenario, views = ALL["second-order III"], default_views()
-    data = scenario.data_model.draw(scenario.num_sequences, torch.Generator().manual_seed(3))
+    [block] = draw_blocks(1, 1, torch.Generator().manual_seed(3))
+    data = scenario.data_model.draw(scenario.num_sequences, block.generator())
     found = goodness_of_fit(scenario.model, data, views, bootstrap="parametric", num_bootstrap=NUM_BOOTSTRAP, seed=4)
     observed = statistics(scenario, scenario.data_model, views, 1, torch.Generator().manual_seed(3))
     pool = statistics(scenario, scenario.model, views, NUM_BOOTSTRAP, seeded_generator(4))

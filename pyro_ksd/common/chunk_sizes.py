@@ -38,6 +38,9 @@ LOGITS = 2**22
 KEPT_BYTES = 2**28
 """Bytes of log-ratios, and as many of features, that are kept for a second visit of the data."""
 
+FREED_BYTES = 2**25 - 2**16
+"""Bytes of the block whose size tells the allocator how much freed memory to keep; it does not adapt to larger ones."""
+
 SUMMED_ENTRIES = 2**22
 """Entries of the features that are summed at once."""
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import torch
 
-_LARGEST = 2**25 - 2**16  # bytes; glibc does not adapt to larger blocks
+from pyro_ksd.common.chunk_sizes import FREED_BYTES
 
 
 @cache
@@ -19,4 +19,4 @@ def keep_freed_memory() -> None:
     freed here. Nothing is written to it, so that it takes no memory. Where the user has set
     ``MALLOC_TRIM_THRESHOLD_``, and with other allocators, nothing changes.
     """
-    torch.empty(_LARGEST, dtype=torch.uint8)
+    torch.empty(FREED_BYTES, dtype=torch.uint8)
