@@ -118,10 +118,12 @@ class SteinSums:
         values: dict[str, Any] = {"count": self.count + other.count, "codes": codes}
         for field in fields(SteinSums)[2:]:
             own, others = getattr(self, field.name), getattr(other, field.name)
-            if own.ndim and (left is not None or right is not None):
-                values[field.name] = _placed(own, left, size) + _placed(others, right, size)
-            else:
+            if not own.ndim or (left is None and right is None):
                 values[field.name] = own + others
+            elif right is None:
+                values[field.name] = others.index_add(0, left, own)
+            else:
+                values[field.name] = _placed(own, left, size).index_add_(0, right, others)
         return SteinSums(**values)
 
     def without_signs(self) -> SteinSums:
@@ -186,11 +188,12 @@ def _columns(left: SteinSums, right: SteinSums) -> tuple[Tensor | None, Tensor |
     if left.codes.equal(right.codes):
         return left.codes, None, None
     codes = torch.cat([left.codes, right.codes]).unique()
-    return codes, torch.searchsorted(codes, left.codes), torch.searchsorted(codes, right.codes)
+    places = [None if len(own) == len(codes) else torch.searchsorted(codes, own) for own in (left.codes, right.codes)]
+    return codes, places[0], places[1]
 
 
 def _placed(values: Tensor, place: Tensor | None, size: int) -> Tensor:
-    """Values of columns, ``[D, ...]``, at the places of these among ``size``."""
+    """Values of columns, ``[D, ...]``, in new memory, at the places of these among ``size``."""
     if place is None:
-        return values
+        return values.clone()
     return values.new_zeros(size, *values.shape[1:]).index_copy_(0, place, values)

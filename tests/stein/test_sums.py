@@ -163,3 +163,38 @@ def test_sums_of_several_models_are_those_of_each(form: str, rows: int) -> None:
                 torch.testing.assert_close(own, other)
             else:
                 assert own == other
+
+
+def sums_in_columns(codes: list[int] | None) -> SteinSums:
+    """Sums of two sequences with two draws of signs, in some columns; ``None`` for all of them, without codes."""
+    columns = list(range(D)) if codes is None else codes
+    features = FeatureMatrix(PSI[:2, columns], None if codes is None else torch.tensor(codes, dtype=torch.long))
+    return SteinSums.of(features, torch.tensor([[1, -1], [1, 1]], dtype=torch.int8))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([1, 4], [4]),
+        ([4], [1, 4]),
+        ([1, 4], [2, 4]),
+        ([1, 4], [1, 4]),
+        ([], [3]),
+        ([3], []),
+        ([1, 5], None),
+        (None, [5]),
+    ],
+)
+def test_columns_are_added_by_their_codes(left: list[int] | None, right: list[int] | None) -> None:
+    """Also where those of one are among those of the other; neither of them changes."""
+    both = sums_in_columns(left), sums_in_columns(right)
+    found = both[0] + both[1]
+    expected = torch.zeros(D, 2, dtype=torch.double)
+    for codes, sums in zip((left, right), both, strict=True):
+        fresh = sums_in_columns(codes)
+        assert sums.signed.equal(fresh.signed)
+        assert sums.total.equal(fresh.total)
+        expected[list(range(D)) if codes is None else codes] += fresh.signed
+    codes = None if left is None or right is None else sorted({*left, *right})
+    assert codes is None if found.codes is None else found.codes.tolist() == codes
+    assert found.signed.equal(expected if codes is None else expected[codes])
