@@ -5,7 +5,7 @@
 #                  (all tests: make test-lowest LOWEST_TESTS="tests pyro_ksd")
 # make coverage    the tests and doctests again, with the lines that none of them reaches
 # make test-slow   the statistical tests with many runs, about half an hour
-# make mutants     small bugs on purpose, SAMPLE=200 of them (about an hour) or all of FILES=..., and how many tests notice
+# make mutants     small bugs on purpose, SAMPLE=200 of them (half an hour) or all of FILES=..., and how many tests notice
 # make benchmark   speed of the engine and of Pyro programs
 # make tutorials   executes all tutorials in full
 # make docs        the tutorials and the documentation site, in build/docs (make test-docs: quickly, in build/quick)
