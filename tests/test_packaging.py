@@ -20,7 +20,7 @@ import pyro_ksd
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BUILD = "import sys, setuptools.build_meta as b; out = sys.argv[1]; b.build_sdist(out); b.build_wheel(out)"
-LEFT_OUT = re.compile(r"\.(ci|git|gitignore|coverage|hypothesis|venv.*|.*_cache)|build|dist|demo|.*\.egg-info")
+LEFT_OUT = re.compile(r"\.(ci|git|gitignore|coverage.*|hypothesis|venv.*|.*_cache)|build|dist|demo|.*\.egg-info")
 ADDED = ("PKG-INFO", "setup.cfg")  # by the build
 
 

@@ -15,6 +15,7 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.mutants.changes import Mutant, mutants_of
@@ -69,6 +70,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the random sample")
     parser.add_argument("--record", action="store_true", help="find out again which tests reach which line")
     parser.add_argument("--processes", type=int, default=2, help="how many mutants are tested at the same time")
+    parser.add_argument("--control", action="store_true", help="leave the bugs out: all must survive")
     arguments = parser.parse_args()
     if arguments.record or not Reach.is_recorded(_REACH):
         record(_ROOT, _REACH)
@@ -81,6 +83,8 @@ def main() -> None:
     if arguments.sample is not None and arguments.sample < every:
         chosen = random.Random(arguments.seed).sample(chosen, arguments.sample)
     wanted = sorted((mutant for mutant in chosen if mutant.key not in known), key=lambda mutant: mutant.key)
+    if arguments.control:
+        wanted = [replace(mutant, source=(_ROOT / mutant.file).read_bytes()) for mutant in wanted]
     print(f"{len(chosen)} of {every} mutants; {len(chosen) - len(wanted)} of them are equivalent", flush=True)
     for name in _HEAVY:
         importlib.import_module(name)

@@ -12,7 +12,7 @@ from benchmarks.mutants.reach import Reach, files_of, near_files
 from benchmarks.mutants.workshop import Workshop
 
 FATES = ("near", "far", "survived")
-_FAR_SECONDS = 90.0
+_FAR_SECONDS = 45.0
 
 
 def fate(mutant: Mutant, reach: Reach, workshop: Workshop) -> str:
@@ -20,7 +20,7 @@ def fate(mutant: Mutant, reach: Reach, workshop: Workshop) -> str:
 
     Of the tests that belong to the module, those that reach the change run. Where the module or a file of tests is not
     as it was when this was found out, or where no test is known to reach the change, all tests of these files run. Of
-    the other tests that reach the change, the quickest run, as many as take 90 seconds together.
+    the other tests that reach the change, the quickest run, as many as take 45 seconds together.
     """
     near = [file for file in near_files(reach.root, mutant.file) if (reach.root / file).exists()]
     reaching = reach.reaching(mutant) if reach.is_current(mutant.file) else set()
@@ -28,8 +28,9 @@ def fate(mutant: Mutant, reach: Reach, workshop: Workshop) -> str:
         return "near" if workshop.fails(mutant, near, [], reach.seconds_of_files(near)) else "survived"
     known = {file for file in near if reach.is_current(file)}
     tests = reach.sorted(test for test in reaching if files_of([test])[0] in known)
-    files = [file for file in near if file not in known] + files_of(tests)
-    if files and workshop.fails(mutant, files, tests, reach.seconds_of_files(near)):
+    changed = [file for file in near if file not in known]
+    files = changed + files_of(tests)
+    if files and workshop.fails(mutant, files, tests, reach.seconds_of(tests) + reach.seconds_of_files(changed)):
         return "near"
     others = quickest(reach, {test for test in reaching if files_of([test])[0] not in near}, _FAR_SECONDS)
     return "far" if others and workshop.fails(mutant, files_of(others), others, _FAR_SECONDS) else "survived"

@@ -102,16 +102,20 @@ class Reach:
             found |= set(self._by_file[_file_of(test)]) if phase == _SETUP else {test}
         return found & self.seconds.keys()
 
+    def seconds_of(self, tests: Iterable[str]) -> float:
+        """How long some tests took."""
+        return sum(self.seconds[test] for test in tests)
+
     def seconds_of_files(self, files: Sequence[str]) -> float:
         """How long all tests of some files took."""
-        return sum(self.seconds[test] for file in files for test in self._by_file.get(file, ()))
+        return sum(self.seconds_of(self._by_file.get(file, ())) for file in files)
 
     def sorted(self, tests: Iterable[str]) -> list[str]:
         """Tests file by file, those of the quickest file and the quickest tests of a file first."""
         by_file: dict[str, list[str]] = defaultdict(list)
         for test in tests:
             by_file[_file_of(test)].append(test)
-        groups = sorted(by_file.values(), key=lambda group: sum(self.seconds[test] for test in group))
+        groups = sorted(by_file.values(), key=self.seconds_of)
         return [test for group in groups for test in sorted(group, key=lambda test: self.seconds[test])]
 
 

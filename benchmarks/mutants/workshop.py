@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.mutants.changes import Mutant
 
 _PASSED = (0, 5)  # exit codes of pytest: all tests passed, or all of them are slow ones that are left out
-_SECONDS = 60  # of the processor that some tests with a bug may take, and
+_SECONDS = 30  # of the processor that some tests with a bug may take, and
 _TIMES = 5  # how often as long as without it
 _WAITING = 4  # seconds of the clock for a second of the processor
 
