@@ -82,7 +82,7 @@ def main() -> None:
             print(f"{_EQUIVALENT.name} names a mutant that does not exist: {key}", flush=True)
     if arguments.sample is not None and arguments.sample < every:
         chosen = random.Random(arguments.seed).sample(chosen, arguments.sample)
-    wanted = sorted((mutant for mutant in chosen if mutant.key not in known), key=lambda mutant: mutant.key)
+    wanted = [mutant for mutant in chosen if mutant.key not in known]  # of a sample, the first ones are a sample, too
     if arguments.control:
         wanted = [replace(mutant, source=(_ROOT / mutant.file).read_bytes()) for mutant in wanted]
     print(f"{len(chosen)} of {every} mutants; {len(chosen) - len(wanted)} of them are equivalent", flush=True)
