@@ -133,7 +133,8 @@ from benchmarks.mutants.workshop import Workshop
 
 root, folder = Path("project").absolute(), Path("record").absolute()
 record(root, folder)
-reach, workshop = Reach(root, folder), Workshop(root, Path.cwd())
+reach = Reach(root, folder)
+workshop = Workshop(root, Path.cwd(), reach.seconds)
 file = "pyro_ksd/stein/half.py"
 text = Path(root, file).read_bytes()
 found = {one.change: one for one in mutants_of(file, text)}
@@ -145,7 +146,7 @@ workshop_module._SECONDS = 2
 print("endless", fate(endless, reach, workshop))
 new = "from pyro_ksd.stein.half import *\\n\\ndef test_new(): assert never(1) == 2"
 Path(root, "tests/stein/test_half.py").write_text(new)
-print("new test", fate(found["x + 1 -> x - 1"], reach, Workshop(root, Path(tempfile.mkdtemp()))))
+print("new test", fate(found["x + 1 -> x - 1"], reach, Workshop(root, Path(tempfile.mkdtemp()), {})))
 """
 FATES = """\
 x < 0 -> x <= 0 ['test_first', 'test_half', 'test_second', 'test_zero'] near

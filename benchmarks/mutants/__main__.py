@@ -54,7 +54,7 @@ class _Testers:
     @classmethod
     def begin(cls, folder: str) -> None:
         cls.reach = Reach(_ROOT, _REACH)
-        cls.workshop = Workshop(_ROOT, Path(tempfile.mkdtemp(dir=folder)))
+        cls.workshop = Workshop(_ROOT, Path(tempfile.mkdtemp(dir=folder)), cls.reach.seconds)
         cls.workshop.prepare(["tests", "pyro_ksd"])
 
     @classmethod

@@ -25,15 +25,14 @@ def fate(mutant: Mutant, reach: Reach, workshop: Workshop) -> str:
     near = [file for file in near_files(reach.root, mutant.file) if (reach.root / file).exists()]
     reaching = reach.reaching(mutant) if reach.is_current(mutant.file) else set()
     if not reaching:
-        return "near" if workshop.fails(mutant, near, [], reach.seconds_of_files(near)) else "survived"
+        return "near" if workshop.fails(mutant, near, []) else "survived"
     known = {file for file in near if reach.is_current(file)}
     tests = reach.sorted(test for test in reaching if files_of([test])[0] in known)
-    changed = [file for file in near if file not in known]
-    files = changed + files_of(tests)
-    if files and workshop.fails(mutant, files, tests, reach.seconds_of(tests) + reach.seconds_of_files(changed)):
+    files = [file for file in near if file not in known] + files_of(tests)
+    if files and workshop.fails(mutant, files, tests):
         return "near"
     others = quickest(reach, {test for test in reaching if files_of([test])[0] not in near}, _FAR_SECONDS)
-    return "far" if others and workshop.fails(mutant, files_of(others), others, _FAR_SECONDS) else "survived"
+    return "far" if others and workshop.fails(mutant, files_of(others), others) else "survived"
 
 
 def quickest(reach: Reach, tests: set[str], seconds: float) -> list[str]:

@@ -106,10 +106,6 @@ class Reach:
         """How long some tests took."""
         return sum(self.seconds[test] for test in tests)
 
-    def seconds_of_files(self, files: Sequence[str]) -> float:
-        """How long all tests of some files took."""
-        return sum(self.seconds_of(self._by_file.get(file, ())) for file in files)
-
     def sorted(self, tests: Iterable[str]) -> list[str]:
         """Tests file by file, those of the quickest file and the quickest tests of a file first."""
         by_file: dict[str, list[str]] = defaultdict(list)
