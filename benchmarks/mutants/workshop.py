@@ -18,7 +18,7 @@ from benchmarks.mutants.changes import Mutant
 _PASSED = (0, 5)  # exit codes of pytest: all tests passed, or all of them are slow ones that are left out
 _SECONDS = 15  # of the processor that a test with a bug may take, and
 _TIMES = 4  # how often as long as without it
-_WAITING = 4  # seconds of the clock for a second of the processor
+_WAITING = 10  # seconds of the clock for a second of the processor
 
 
 class Chosen:
