@@ -13,9 +13,9 @@ from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.edits.counts import Count, count_values
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.count_rates import CountTotals, mean_counts, mean_rates
-from pyro_ksd.fit_tests.jumps import Jumps, scored_jumps, scored_length_jumps
+from pyro_ksd.fit_tests.jumps import Jumps, enough_jumps, scored_length_jumps
 from pyro_ksd.fit_tests.localization import Localization, TopFeatures
-from pyro_ksd.fit_tests.tilting import tilt_each
+from pyro_ksd.fit_tests.tilting import ENOUGH, tilt_each
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import View
 
@@ -88,7 +88,8 @@ def effect_sizes(
 ) -> list[EffectSizes]:
     """How large the faults of each view are: of the features that stand out, if the model is rejected.
 
-    The model is not asked again where the log-ratios of the edits were kept.
+    The model is not asked again where the log-ratios of the edits were kept. Of large data, a random part is enough for
+    the factors, and the intervals are those of this part.
 
     :param places: one for each view of the test.
     :param sequences: those of the test; or, for each view, the totals of what its features count that stand out.
@@ -178,4 +179,4 @@ def _jumps(result: GoodnessOfFit, view: View, counts: Sequence[Count]) -> list[J
     chunks = (chunk.scored for chunk in result.sample.chunks(around, order.tolist()))
     if counts[0].kind == "length":
         return scored_length_jumps(chunks, around)
-    return [scored_jumps(scored, counts) for scored in chunks]
+    return enough_jumps(chunks, counts, ENOUGH)

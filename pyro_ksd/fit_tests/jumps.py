@@ -95,20 +95,41 @@ def jumps_of(
     check_sequences("sequences", sequences)
     check_neighborhood("neighborhood", neighborhood)
     check_counts(counts, sequences.alphabet_size)
+    shuffled = sequences[torch.randperm(len(sequences), generator=seeded_generator(0))]
+    return enough_jumps(_scored_in_turn(model, shuffled, neighborhood), counts, enough)
+
+
+def _scored_in_turn(model: SequenceModel, sequences: Sequences, neighborhood: Neighborhood) -> Iterator[ScoredEdits]:
+    for rows in chunk_rows(neighborhood, sequences):
+        part = sequences[rows].narrowed()
+        yield ScoredEdits(rows.start, part, *edits_with_ratios(model, neighborhood, part))
+
+
+def enough_jumps(chunks: Iterable[ScoredEdits], counts: Sequence[Count], enough: float) -> list[Jumps]:
+    """The edits of chunks in random order that change the counts, until there are enough of them.
+
+    :param enough: changes of a count after which no further chunks are looked at for it. No chunk is taken after there
+        are so many of all counts.
+
+    >>> from pyro_ksd.edits import zs
+    >>> from pyro_ksd.examples import random_walk
+    >>> from pyro_ksd.stein.weighting import scored_edits
+    >>> chunks = [scored_edits(random_walk(3), zs(), Sequences.of([word], "abc")) for word in ("abca", "bb")]
+    >>> [len(jumps.change) for jumps in enough_jumps(chunks, [Count("ngram", (1, 1)), Count("ngram", (0,))], enough=4)]
+    [14, 8]
+    >>> [len(jumps.change) for jumps in enough_jumps(chunks, [Count("ngram", (0,))], enough=4)]
+    [11]
+    """
     found: list[Jumps] = []
     changes = torch.zeros(len(counts), dtype=torch.long)
-    shuffled = sequences[torch.randperm(len(sequences), generator=seeded_generator(0))]
-    for rows in chunk_rows(neighborhood, shuffled):
+    for scored in chunks:
         active = (changes < enough).nonzero().squeeze(1)
-        if not len(active):
-            break
-        part = shuffled[rows].narrowed()
-        edits, log_ratio = edits_with_ratios(model, neighborhood, part)
-        scored = ScoredEdits(rows.start, part, edits, log_ratio)
         jumps = scored_jumps(scored, [counts[place] for place in active.tolist()])
         own = active[jumps.count.long()]
         changes += own.bincount(minlength=len(counts))
         found.append(replace(jumps, count=own.int()))
+        if bool((changes >= enough).all()):
+            break
     return found
 
 
