@@ -73,6 +73,12 @@ class WeightedEdits:
         return [bool(weights[..., :1].any()) or bool(weights.any()) for weights in parts]  # mostly the first tells
 
     @computed_once
+    def weights_by_edit(self) -> Tensor:
+        """The weights with those of each edit side by side, double ``[E, K]``."""
+        weights: Tensor = torch.atleast_2d(self.weights)
+        return weights.double().t().contiguous()
+
+    @computed_once
     def remembered(self) -> dict[Any, Any]:
         """What kernels found of the chunk and need again, by kernel."""
         return {}

@@ -105,7 +105,7 @@ def compare_held_out(
     places = []
     if localize:
         under_each = [
-            localize_views(visits.under(index), states, extreme, size, max_bytes)
+            localize_views(visits.under(index), states, extreme, size, max_bytes, pushes=False)
             for index, (states, extreme) in enumerate(zip(summed.states, replicated["extreme"].unbind(1), strict=True))
         ]
         places = [mean_localization(of_view) for of_view in zip(*under_each, strict=True)]

@@ -12,7 +12,6 @@ other sequences want to be edited in the same direction.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -124,6 +123,7 @@ def localize_views(
     most_shown: int,
     max_bytes: int = PAIR_BYTES,
     *,
+    pushes: bool = True,
     progress: bool = False,
 ) -> list[Localization]:
     """Where the misfit of each view sits. Each chunk of edits is visited once, for all views of its neighborhood.
@@ -132,8 +132,9 @@ def localize_views(
     :param states: what is known of each view.
     :param extreme: ``[B, V]``, null draws of the largest ``|z|`` of each view's features.
     :param most_shown: of how many sequences the positions are reported.
+    :param pushes: whether to find how strongly sequences push features, which a mean over models does not need.
     """
-    views = _visited(visits, states, extreme, most_shown, len(visits.sequences), progress=progress)
+    views = _visited(visits, states, extreme, most_shown, len(visits.sequences), pushes=pushes, progress=progress)
     return [places.found(max_bytes) for places in views]
 
 
@@ -177,10 +178,11 @@ def _visited(
     most_shown: int,
     num_sequences: int,
     *,
+    pushes: bool = True,
     progress: bool = False,
 ) -> list[_Places]:
     views = [
-        _Places(view, state, draws, visits.sequences, most_shown, num_sequences)
+        _Places(view, state, draws, visits.sequences, most_shown, num_sequences, pushes)
         for view, state, draws in zip(visits.views, states, extreme.unbind(1), strict=True)
     ]
     total = len(visits.neighborhoods) * len(visits.sequences)
@@ -237,6 +239,7 @@ class _Places:
     :param extreme: ``[B]``, null draws of the largest ``|z|`` of its features.
     :param sequences: all that are looked at.
     :param num_sequences: how many the data have.
+    :param pushes: whether to find how strongly sequences push its features.
     """
 
     def __init__(
@@ -247,6 +250,7 @@ class _Places:
         sequences: Sequences,
         most_shown: int,
         num_sequences: int,
+        pushes: bool,
     ) -> None:
         self.view = view
         self._state = state
@@ -257,7 +261,7 @@ class _Places:
         self._waiting: list[WeightedEdits] = []
         self._contributions: list[Tensor] = []
         self._pushes: Pushes | None = None
-        if view.kernel.feature_kind and isinstance(state, SteinSums):
+        if pushes and view.kernel.feature_kind and isinstance(state, SteinSums):
             self._pushes = Pushes.none(state, float(extreme.min()))
 
     def add(self, chunk: Chunk) -> None:
@@ -372,21 +376,33 @@ def _mean_edits(parts: Sequence[TopEdits]) -> TopEdits:
     sequence = torch.cat([part.sequence for part in parts])
     position = torch.cat([part.position for part in parts])
     rows = torch.cat([sequence[:, None], position[:, None], removed, inserted], 1)
-    total: dict[tuple[int, ...], float] = defaultdict(float)
-    first: dict[tuple[int, ...], int] = {}
-    shares = torch.cat([part.share for part in parts]).tolist()
-    for place, (row, share) in enumerate(zip(map(tuple, rows.tolist()), shares, strict=True)):
-        total[row] += share / len(parts)
-        first.setdefault(row, place)
-    top = sorted(total, key=lambda row: -total[row])[:MOST_EDITS]
-    index = torch.tensor([first[row] for row in top], dtype=torch.long)
+    number, first = _numbered(rows)
+    share = torch.cat([part.share for part in parts]) / len(parts)
+    total = torch.zeros(len(first), dtype=torch.double).index_add_(0, number, share)
+    top = total.argsort(descending=True, stable=True)[:MOST_EDITS]
+    index = first[top]
     return TopEdits(
         sequence=sequence[index],
         position=position[index],
         removed=removed[index],
         inserted=inserted[index],
-        share=torch.tensor([total[row] for row in top], dtype=torch.double),
+        share=total[top],
     )
+
+
+def _numbered(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Numbers of the distinct rows of ``[N, C]`` integers, in the order in which they come first.
+
+    :returns: the number of each row, long ``[N]``, and where each number comes first, long ``[M]``.
+    """
+    number = torch.zeros(len(rows), dtype=torch.long)
+    for column in rows.unbind(1):
+        _, value = column.unique(return_inverse=True)
+        _, number = (number * len(rows) + value).unique(return_inverse=True)  # stays small, however many columns
+    size = int(number.max()) + 1 if len(rows) else 0
+    first = torch.full((size,), len(rows)).scatter_reduce_(0, number, torch.arange(len(rows)), "amin")
+    order = first.argsort()
+    return order.argsort()[number], first[order]
 
 
 def _mean_features(parts: Sequence[TopFeatures]) -> TopFeatures | None:
@@ -409,11 +425,8 @@ def _united(parts: Sequence[TopFeatures]) -> tuple[Tensor, Tensor, list[Tensor]]
     """
     codes = torch.cat([part.code for part in parts])
     symbols = torch.cat([part.symbols for part in parts])
-    distinct = {code: place for place, code in reversed(list(enumerate(codes.tolist())))}
-    first = torch.tensor(sorted(distinct.values()), dtype=torch.long)
-    row = {code: index for index, code in enumerate(codes[first].tolist())}
-    places = [torch.tensor([row[code] for code in part.code.tolist()], dtype=torch.long) for part in parts]
-    return codes[first], symbols[first], places
+    number, first = _numbered(codes[:, None])
+    return codes[first], symbols[first], list(number.split([len(part.code) for part in parts]))
 
 
 def joined_localization(parts: Sequence[Localization], rows: Sequence[Tensor]) -> Localization:

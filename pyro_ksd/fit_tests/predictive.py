@@ -207,8 +207,8 @@ def _predictive(
 class _Parts:
     """Blocks of posterior draws.
 
-    In the process in which it was made, it keeps what was found of the blocks whose places are looked for later. Other
-    processes find that again.
+    In the process in which it was made, it keeps what was found under the draws whose places are looked for later.
+    Other processes find that again.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class _Parts:
         self._max_bytes = max_bytes
         self._bar = bar
         self._localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
-        self._known: dict[DrawBlock, _Part] | None = {}
+        self._known: dict[DrawBlock, _Localized] | None = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_known": None}
@@ -238,18 +238,25 @@ class _Parts:
 
     def compared(self, block: DrawBlock) -> dict[str, Tensor]:
         """What :meth:`_Part.compared` says of a block."""
-        return self.of(block).compared(block.generator())
+        part = self._part(block)
+        found = part.compared(block.generator())
+        if self._known is not None and self.localized(block):
+            self._known[block] = part.localized(self._within(block))
+        return found
 
-    def of(self, block: DrawBlock) -> _Part:
-        """The posterior draws of a block."""
+    def to_localize(self, block: DrawBlock) -> _Localized:
+        """What is known under the draws of a block under which places are looked for."""
         if self._known is not None and block in self._known:
             return self._known[block]
+        return self._part(block).localized(self._within(block))
+
+    def _within(self, block: DrawBlock) -> list[int]:
+        return [draw - block.begin for draw in self.localized(block)]
+
+    def _part(self, block: DrawBlock) -> _Part:
         some = self._models.of_draws(slice(block.begin, block.end))
         steps = PartOfBar(self._bar, block.begin, block.size)
-        part = _Part(some, self._sequences, self._views, self._tokens, self._max_bytes, steps)
-        if self._known is not None and self.localized(block):
-            self._known[block] = part
-        return part
+        return _Part(some, self._sequences, self._views, self._tokens, self._max_bytes, steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,12 +277,12 @@ class _Localize:
     bar: ProgressBar
 
     def __call__(self, block: DrawBlock) -> list[list[Localization]]:
-        part = self.parts.of(block)
+        found = self.parts.to_localize(block)
         places = []
-        for draw in self.parts.localized(block):
-            visits, states = part.of_draw(draw - block.begin)
+        for which, states in found.states.items():
             own = [states[index] for index in self.shown]
-            places.append(localize_views(visits.seen_by(self.views), own, self.extreme, self.size, self.max_bytes))
+            seen = found.visits.under(which).seen_by(self.views)
+            places.append(localize_views(seen, own, self.extreme, self.size, self.max_bytes, pushes=False))
             self.bar.update()
         return places
 
@@ -323,9 +330,22 @@ class _Part:
             **numbers.parts,
         }
 
-    def of_draw(self, index: int) -> tuple[Visits, list[SteinState]]:
-        """The visits and what is known of the views under one of the draws."""
-        return self.visits.under(index), self.summed.states[index]
+    def localized(self, draws: Sequence[int]) -> _Localized:
+        """What is known under some of the draws; the rest of the memory is freed with this object."""
+        summed = self.summed  # which lets the visits know
+        return _Localized(self.visits.under_some(draws), {draw: summed.states[draw] for draw in draws})
+
+
+@dataclass(frozen=True, eq=False)
+class _Localized:
+    """Some posterior draws under which places are looked for.
+
+    :ivar visits: of the data, under these draws.
+    :ivar states: what is known of the views under each of them.
+    """
+
+    visits: Visits
+    states: dict[int, list[SteinState]]
 
 
 def _check_arguments(models: PosteriorModels, sequences: Sequences, views: Sequence[View]) -> None:

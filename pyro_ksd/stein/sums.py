@@ -90,21 +90,18 @@ class SteinSums:
         n = len(features[0])
         if not n or any(own.values.is_sparse for own in features):
             return [SteinSums.of(own) for own in features]
-        sums = FeatureSums.of(torch.cat([own.values for own in features]), n)
-        norms = sums.squares.sum(1)
+        sums = FeatureSums.of_each([own.values for own in features])
+        each: dict[str, Sequence[Tensor]] = {
+            "total": sums.total.unbind(),
+            "squares": sums.squares.unbind(),
+            "gains": sums.gains.unbind(),
+            "squared_losses": sums.squared_losses.unbind(),
+            "norms": sums.squares.sum(1).unbind(),
+            "squared_norms": sums.squared_norms.unbind(),
+        }
         none = sums.total.new_zeros(sums.total.shape[1], 0)
         return [
-            SteinSums(
-                count=n,
-                codes=own.codes,
-                total=sums.total[index],
-                squares=sums.squares[index],
-                gains=sums.gains[index],
-                squared_losses=sums.squared_losses[index],
-                norms=norms[index],
-                squared_norms=sums.squared_norms[index],
-                signed=none,
-            )
+            SteinSums(count=n, codes=own.codes, signed=none, **{name: values[index] for name, values in each.items()})
             for index, own in enumerate(features)
         ]
 

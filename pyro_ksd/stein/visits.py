@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -77,6 +77,7 @@ class Visits:
         self._kept_bytes = kept_bytes
         self._seconds = [0.0]
         self._which: int | None = None
+        self._models: list[int] | None = None
         self._rows: dict[Neighborhood, list[slice]] = {}
         self._answers: _Kept[tuple[Edits | None, Tensor]] = _Kept(kept_bytes)
         self._features: _Kept[list[SteinMatrix]] = _Kept(kept_bytes)
@@ -117,7 +118,15 @@ class Visits:
     def under(self, which: int) -> Visits:
         """The same under one of the ``K`` models."""
         own = copy(self)
-        own._which = which
+        own._which = which if self._models is None else self._models.index(which)
+        return own
+
+    def under_some(self, models: Sequence[int]) -> Visits:
+        """The same under some of the ``K`` models, which keep their numbers; of the others nothing is held."""
+        own = copy(self)
+        own._models = list(models)
+        own._answers = self._answers.each(lambda answer: (answer[0], answer[1][own._models]))
+        own._features = self._features.each(lambda found: [found[which].copied() for which in models])
         return own
 
     def seen_by(self, views: Sequence[View]) -> Visits:
@@ -160,6 +169,8 @@ class Visits:
         started = perf_counter()
         scored = scored_edits(self.model, around, part, self.first_row + rows.start)
         self._seconds[0] += perf_counter() - started
+        if self._models is not None:
+            scored = replace(scored, log_ratio=scored.log_ratio[self._models])
         kept = (scored.edits if around.is_costly else None, scored.log_ratio)
         self._answers.offer((around, index), kept, _size(scored.log_ratio))
         return scored
@@ -214,6 +225,10 @@ class _Kept(Generic[Value]):
 
     def get(self, key: Any) -> Value | None:
         return self.values.get(key)
+
+    def each(self, function: Callable[[Value], Value]) -> _Kept[Value]:
+        """The same with what a function makes of each value, and no room for more."""
+        return _Kept(0, {key: function(value) for key, value in self.values.items()})
 
     def offer(self, key: Any, value: Value, size: int) -> None:
         if size <= self.room:

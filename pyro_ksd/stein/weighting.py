@@ -62,7 +62,9 @@ def weighted(scored: ScoredEdits, operator: Operator) -> WeightedEdits:
     if log_ratio.ndim == 1:
         weights = operator.weights(sequences, edits, log_ratio)
     else:
-        weights = torch.stack([operator.weights(sequences, edits, own) for own in log_ratio])
+        weights = torch.empty_like(log_ratio)
+        for own, found in zip(log_ratio, weights, strict=True):  # one after the other: they stay in the cache
+            found.copy_(operator.weights(sequences, edits, own))
     return WeightedEdits(scored.begin, sequences, edits, weights, log_ratio)
 
 

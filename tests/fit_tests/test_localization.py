@@ -26,6 +26,7 @@ from pyro_ksd.fit_tests.localization import (
     joined_localization,
     localize,
     localize_part,
+    localize_views,
     mean_localization,
 )
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, SurpriseKernel
@@ -292,6 +293,26 @@ def test_the_mean_of_several_models_counts_what_one_does_not_report_as_nothing()
     assert mean.features.code.tolist() == mean.features.symbols[:, 0].tolist() == [5, 7]
     assert mean.features.share.tolist() == pytest.approx([4.0, 4 / 3])
     assert mean.features.p_value.tolist() == pytest.approx([0.1, (0.1 + 1 + 1) / 3])
+
+
+def test_rows_are_numbered_as_they_come() -> None:
+    rows = torch.tensor([[2, -1, 7], [0, 5, 7], [2, -1, 7], [2, -1, 0], [0, 5, 7]])
+    number, first = localization._numbered(rows)
+    assert number.tolist() == [0, 1, 0, 2, 1]
+    assert first.tolist() == [0, 1, 3]
+    for nothing in localization._numbered(rows[:0]):
+        assert nothing.shape == (0,)
+        assert nothing.dtype == torch.long
+    many = torch.randint(0, 2, (1000, 40), generator=seeded(0)).cumsum(1) % 2
+    assert localization._numbered(many)[1].tolist() == list(range(1000))
+
+
+def test_pushes_are_found_unless_nobody_needs_them() -> None:
+    result = fit(walk(), walk(hold=0.5).draw(10, seeded(0)), default_views()[:2], draws=5)
+    visits, arguments = result.visits_of_all("localize"), (result.states, result.null.extreme, 10)
+    for pushes in (True, False):
+        assert [place.pushes is None for place in localize_views(visits, *arguments, pushes=pushes)] == [not pushes] * 2
+    assert localize_views(visits, *arguments)[0].pushes is not None
 
 
 def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[str]) -> None:

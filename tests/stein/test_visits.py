@@ -17,6 +17,7 @@ from pyro_ksd.edits.weighted_edits import chunk_rows
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.localization import localize
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, StartKernel
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models.model_batch import ModelList
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import ZanellaOperator
@@ -163,6 +164,25 @@ def test_visits_under_one_of_several_models(kept_bytes: int) -> None:
             torch.testing.assert_close(found.dense(), expected.dense(), rtol=1e-10, atol=1e-12)
         for one, other in zip(own.chunks(own.neighborhoods[0]), alone.chunks(own.neighborhoods[0]), strict=True):
             torch.testing.assert_close(one.scored.log_ratio, other.scored.log_ratio)
+
+
+@pytest.mark.parametrize("kept_bytes", [2**28, 0])
+def test_visits_under_some_of_several_models(kept_bytes: int) -> None:
+    """With the same numbers, and no memory of the others."""
+    views = [*default_views(), View("Hamming", ZanellaOperator(), HammingKernel())]
+    visits = Visits(ModelList([walk(hold=hold) for hold in (0.1, 0.2, 0.3, 0.4)]), walks(9), views, kept_bytes)
+    sum_views(visits, Signs(0, 0))
+    some = visits.under_some([3, 1])
+    for index in (1, 3):
+        own, expected = some.under(index), visits.under(index)
+        for view in views:
+            assert own.whole(view)[0].dense().equal(expected.whole(view)[0].dense())
+    assert bool(some._features.values) == bool(kept_bytes)
+    for log_ratio in (log_ratio for _, log_ratio in some._answers.values.values()):
+        assert log_ratio.untyped_storage().nbytes() == 2 * log_ratio.shape[1] * 8
+    for [matrix, _] in some._features.values.values():
+        if isinstance(matrix, FeatureMatrix) and not matrix.values.is_sparse:
+            assert matrix.values.untyped_storage().nbytes() == matrix.values.numel() * 8
 
 
 def test_fewer_views() -> None:
