@@ -22,6 +22,7 @@ from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_number
 from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.torch_threads import one_torch_thread
+from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.feature_scores import scores
@@ -34,7 +35,7 @@ from pyro_ksd.fit_tests.largest_shares import (
     stacked,
 )
 from pyro_ksd.fit_tests.removal import Pushes
-from pyro_ksd.fit_tests.statistics import p_value
+from pyro_ksd.fit_tests.statistics import p_values_of_largest
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
@@ -123,7 +124,6 @@ def localize_views(
     most_shown: int,
     max_bytes: int = PAIR_BYTES,
     *,
-    pushes: bool = True,
     progress: bool = False,
 ) -> list[Localization]:
     """Where the misfit of each view sits. Each chunk of edits is visited once, for all views of its neighborhood.
@@ -132,10 +132,35 @@ def localize_views(
     :param states: what is known of each view.
     :param extreme: ``[B, V]``, null draws of the largest ``|z|`` of each view's features.
     :param most_shown: of how many sequences the positions are reported.
-    :param pushes: whether to find how strongly sequences push features, which a mean over models does not need.
     """
-    views = _visited(visits, states, extreme, most_shown, len(visits.sequences), pushes=pushes, progress=progress)
+    views = _visited(visits, states, extreme, most_shown, len(visits.sequences), progress=progress)
     return [places.found(max_bytes) for places in views]
+
+
+def localize_under_each(
+    visits: Visits,
+    states: Sequence[Sequence[SteinState]],
+    extremes: Sequence[Tensor],
+    max_bytes: int = PAIR_BYTES,
+) -> list[list[Localization]]:
+    """As :func:`localize_views` under each of ``K`` models, with all positions, but without pushes.
+
+    What the edits are and what they change is found once for all models.
+
+    :param visits: of the data, under ``K`` models.
+    :param states: what is known of each view under each of them.
+    :param extremes: ``[B, V]`` for each of them.
+    """
+    size = len(visits.sequences)
+    each = [
+        _places(visits, own, extreme, size, size, pushes=False) for own, extreme in zip(states, extremes, strict=True)
+    ]
+    with one_torch_thread():
+        for around in visits.neighborhoods:
+            for chunk in visits.chunks(around):
+                for which, views in enumerate(each):
+                    _add(chunk.under(which), views, around)
+    return [[places.found(max_bytes) for places in views] for views in each]
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,22 +203,38 @@ def _visited(
     most_shown: int,
     num_sequences: int,
     *,
-    pushes: bool = True,
     progress: bool = False,
 ) -> list[_Places]:
-    views = [
-        _Places(view, state, draws, visits.sequences, most_shown, num_sequences, pushes)
-        for view, state, draws in zip(visits.views, states, extreme.unbind(1), strict=True)
-    ]
+    views = _places(visits, states, extreme, most_shown, num_sequences)
     total = len(visits.neighborhoods) * len(visits.sequences)
     with one_torch_thread(), progress_bar(total=total, desc="localization", unit="step", show=progress) as bar:
         for around in visits.neighborhoods:
-            own = [places for places in views if places.view.operator.neighborhood is around]
             for chunk in visits.chunks(around):
-                for places in own:
-                    places.add(chunk)
+                _add(chunk, views, around)
                 bar.update(chunk.count)
     return views
+
+
+def _places(
+    visits: Visits,
+    states: Sequence[SteinState],
+    extreme: Tensor,
+    most_shown: int,
+    num_sequences: int,
+    *,
+    pushes: bool = True,
+) -> list[_Places]:
+    return [
+        _Places(view, state, draws, visits.sequences, most_shown, num_sequences, pushes)
+        for view, state, draws in zip(visits.views, states, extreme.unbind(1), strict=True)
+    ]
+
+
+def _add(chunk: Chunk, views: Sequence[_Places], around: Neighborhood) -> None:
+    """Adds a chunk of a neighborhood to the places of the views that have it."""
+    for places in views:
+        if places.view.operator.neighborhood is around:
+            places.add(chunk)
 
 
 def edit_shares(
@@ -321,7 +362,7 @@ def top_features(view: View, sums: SteinState, extreme: Tensor, alphabet_size: i
         mean=total[top] / n,
         share=share[top],
         z=z,
-        p_value=p_value(z.abs(), extreme[:, None].expand(-1, len(z))),
+        p_value=p_values_of_largest(z.abs(), extreme),
     )
 
 

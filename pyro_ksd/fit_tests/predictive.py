@@ -28,10 +28,10 @@ from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.informative import informative_views
-from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
+from pyro_ksd.fit_tests.localization import Localization, localize_under_each, mean_localization
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics
 from pyro_ksd.fit_tests.replicates import Replicates, counted_symbols
-from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
+from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistics_under_each
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.part_survey import InSession
 from pyro_ksd.models.session_state import Session
@@ -184,7 +184,7 @@ def _predictive(
     by_draw: list[list[Localization]] = []
     total = sum(len(parts.localized(block)) for block in blocks)
     with progress_bar(desc="localization", unit="draw", total=total, show=progress) as bar:
-        task = InSession(_Localize(parts, views, shown, null.extreme, size, max_bytes, bar), Session.now())
+        task = InSession(_Localize(parts, views, shown, null.extreme, max_bytes), Session.now())
         for of_block in spread(task, blocks, name="model"):
             by_draw += of_block
             bar.update(len(by_draw) - bar.done)
@@ -272,19 +272,13 @@ class _Localize:
     views: Sequence[View]
     shown: Sequence[int]
     extreme: Tensor
-    size: int
     max_bytes: int
-    bar: ProgressBar
 
     def __call__(self, block: DrawBlock) -> list[list[Localization]]:
         found = self.parts.to_localize(block)
-        places = []
-        for which, states in found.states.items():
-            own = [states[index] for index in self.shown]
-            seen = found.visits.under(which).seen_by(self.views)
-            places.append(localize_views(seen, own, self.extreme, self.size, self.max_bytes, pushes=False))
-            self.bar.update()
-        return places
+        states = [[of_draw[index] for index in self.shown] for of_draw in found.states]
+        visits = found.visits.seen_by(self.views)
+        return localize_under_each(visits, states, [self.extreme] * len(states), self.max_bytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +309,7 @@ class _Part:
         """The statistics of the data, ``[K, V]``, those of replicated data, and the rates, ``[V, K]``; the log-joints
         of the data, and the replicated data in numbers."""
         log_joint = self.log_joint  # which refuses impossible sequences before anything else is computed
-        realized = [torch.stack([u_statistic(state) for state in own]) for own in self.summed.states]
+        realized = [u_statistics_under_each(states) for states in self.summed.of_views]
         rates = [self.summed.rates[view.operator] for view in self.views]
         size = len(self.sequences)
         replicates = self.models.draw_like(self.sequences, generator)
@@ -323,7 +317,7 @@ class _Part:
         null = null_statistics(models, replicates, size, self.views, self.max_bytes, self.models.tables, steps)
         numbers = Replicates.of(replicates, len(self.models), counted_symbols(self.sequences), tokens=self.tokens)
         return {
-            "realized": torch.stack(realized),
+            "realized": torch.stack(realized, 1),
             "rates": torch.stack(rates),
             "log_joint": log_joint,
             **null.parts,
@@ -333,7 +327,7 @@ class _Part:
     def localized(self, draws: Sequence[int]) -> _Localized:
         """What is known under some of the draws; the rest of the memory is freed with this object."""
         summed = self.summed  # which lets the visits know
-        return _Localized(self.visits.under_some(draws), {draw: summed.states[draw] for draw in draws})
+        return _Localized(self.visits.under_some(draws), [summed.under(draw) for draw in draws])
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +339,7 @@ class _Localized:
     """
 
     visits: Visits
-    states: dict[int, list[SteinState]]
+    states: list[list[SteinState]]
 
 
 def _check_arguments(models: PosteriorModels, sequences: Sequences, views: Sequence[View]) -> None:

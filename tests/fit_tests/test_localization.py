@@ -26,12 +26,13 @@ from pyro_ksd.fit_tests.localization import (
     joined_localization,
     localize,
     localize_part,
-    localize_views,
+    localize_under_each,
     mean_localization,
 )
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, SurpriseKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import AutoregressiveModel, IndependentSequence, MarkovSequence
+from pyro_ksd.models.model_batch import ModelList
 from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
@@ -309,10 +310,36 @@ def test_rows_are_numbered_as_they_come() -> None:
 
 def test_pushes_are_found_unless_nobody_needs_them() -> None:
     result = fit(walk(), walk(hold=0.5).draw(10, seeded(0)), default_views()[:2], draws=5)
-    visits, arguments = result.visits_of_all("localize"), (result.states, result.null.extreme, 10)
-    for pushes in (True, False):
-        assert [place.pushes is None for place in localize_views(visits, *arguments, pushes=pushes)] == [not pushes] * 2
-    assert localize_views(visits, *arguments)[0].pushes is not None
+    assert all(place.pushes is not None for place in localize(result))
+    visits = Visits(ModelList([walk()]), walk(hold=0.5).draw(10, seeded(0)), result.views)
+    [places] = localize_under_each(visits, [result.states], [result.null.extreme])
+    assert all(place.pushes is None for place in places)
+
+
+def test_under_each_of_several_models_places_are_those_of_each_alone() -> None:
+    models, data = [walk(), walk(hold=0.3), walk(hold=0.6)], walk(hold=0.4).draw(12, seeded(0))
+    views = [*default_views(), View("Hamming", ZanellaOperator(), HammingKernel())]
+    results = [fit(model, data, views, draws=5) for model in models]
+    visits = Visits(ModelList(models), data, views)
+    each = localize_under_each(
+        visits, [result.states for result in results], [result.null.extreme for result in results]
+    )
+    for result, places in zip(results, each, strict=True):
+        for own, expected in zip(places, localize(result, attribution=True), strict=True):
+            assert own.contribution is not None
+            torch.testing.assert_close(own.contribution, expected.contribution, rtol=1e-9, atol=1e-12)
+            torch.testing.assert_close(own.edits.share, expected.edits.share, rtol=1e-9, atol=1e-12)
+            order = own.shown.sequence.argsort(), expected.shown.sequence.argsort()
+            torch.testing.assert_close(
+                own.shown.attribution[order[0]],
+                expected.shown.attribution[order[1]],
+                rtol=1e-9,
+                atol=1e-12,
+                equal_nan=True,
+            )
+            assert (own.features is None) == (expected.features is None)
+            if own.features is not None and expected.features is not None:
+                torch.testing.assert_close(own.features.p_value.sort().values, expected.features.p_value.sort().values)
 
 
 def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[str]) -> None:

