@@ -62,9 +62,7 @@ def weighted(scored: ScoredEdits, operator: Operator) -> WeightedEdits:
     if log_ratio.ndim == 1:
         weights = operator.weights(sequences, edits, log_ratio)
     else:
-        weights = torch.empty_like(log_ratio)
-        for own, found in zip(log_ratio, weights, strict=True):  # one after the other: they stay in the cache
-            found.copy_(operator.weights(sequences, edits, own))
+        weights = operator.weights_each(sequences, edits, log_ratio)
     return WeightedEdits(scored.begin, sequences, edits, weights, log_ratio)
 
 
