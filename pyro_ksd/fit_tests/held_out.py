@@ -35,7 +35,7 @@ from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.draw_counts import num_averaged
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.progress import progress_bar
-from pyro_ksd.fit_tests.localization import Localization, localize_under_each, mean_localization
+from pyro_ksd.fit_tests.localization import Localization, localize_under_each, mean_of_sums
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics_in_parts, sets_at_once
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistics_under_each
 from pyro_ksd.models.base import SequenceModel
@@ -105,7 +105,7 @@ def compare_held_out(
     places = []
     if localize:
         under_each = localize_under_each(visits, summed.states, replicated["extreme"].unbind(1), max_bytes)
-        places = [mean_localization(of_view) for of_view in zip(*under_each, strict=True)]
+        places = [mean_of_sums([of_view]) for of_view in under_each]
     return HeldOut(
         statistic=realized.mean(0),
         null=NullDraws(replicated["statistic"], replicated["extreme"].mean(1)),

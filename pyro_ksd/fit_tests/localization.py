@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -22,7 +23,6 @@ from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.option_checks import check_flag, check_instance, check_number
 from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.common.torch_threads import one_torch_thread
-from pyro_ksd.edits.neighborhoods import Neighborhood
 from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.fit_tests.absolute import GoodnessOfFit
 from pyro_ksd.fit_tests.feature_scores import scores
@@ -36,7 +36,7 @@ from pyro_ksd.fit_tests.largest_shares import (
 )
 from pyro_ksd.fit_tests.removal import Pushes
 from pyro_ksd.fit_tests.statistics import p_values_of_largest
-from pyro_ksd.kernels.stein_matrices import SteinMatrix
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.summation import SteinState
@@ -137,30 +137,50 @@ def localize_views(
     return [places.found(max_bytes) for places in views]
 
 
+@dataclass(frozen=True, eq=False)
+class LocalizationSum:
+    """Where the misfit of one view sits, summed over several models.
+
+    :ivar count: the number of models.
+    :ivar contribution: double ``[N]``, the share of each sequence.
+    :ivar shown: the sequences with the largest shares, position by position.
+    :ivar edits: the edits with the largest shares.
+    :ivar features: of each model under which the view reports its features, those with the largest shares.
+    """
+
+    count: int
+    contribution: Tensor
+    shown: TopSequences
+    edits: TopEdits
+    features: list[TopFeatures]
+
+
 def localize_under_each(
     visits: Visits,
     states: Sequence[Sequence[SteinState]],
     extremes: Sequence[Tensor],
     max_bytes: int = PAIR_BYTES,
-) -> list[list[Localization]]:
-    """As :func:`localize_views` under each of ``K`` models, with all positions, but without pushes.
+) -> list[LocalizationSum]:
+    """Where the misfit of each view sits, summed over ``K`` models; of each sequence, all positions.
 
     What the edits are and what they change is found once for all models.
 
     :param visits: of the data, under ``K`` models.
     :param states: what is known of each view under each of them.
-    :param extremes: ``[B, V]`` for each of them.
+    :param extremes: as for :func:`localize_views`, ``[B, V]`` for each of them.
     """
-    size = len(visits.sequences)
-    each = [
-        _places(visits, own, extreme, size, size, pushes=False) for own, extreme in zip(states, extremes, strict=True)
+    views = [
+        _SummedPlaces(view, own, visits.sequences)
+        for view, own in zip(visits.views, zip(*states, strict=True), strict=True)
     ]
     with one_torch_thread():
         for around in visits.neighborhoods:
             for chunk in visits.chunks(around):
-                for which, views in enumerate(each):
-                    _add(chunk.under(which), views, around)
-    return [[places.found(max_bytes) for places in views] for views in each]
+                for places in views:
+                    if places.view.operator.neighborhood is around:
+                        places.add(chunk)
+    each = zip(*(extreme.unbind(1) for extreme in extremes), strict=True)
+    return [places.found(draws, max_bytes) for places, draws in zip(views, each, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,36 +225,19 @@ def _visited(
     *,
     progress: bool = False,
 ) -> list[_Places]:
-    views = _places(visits, states, extreme, most_shown, num_sequences)
+    views = [
+        _Places(view, state, draws, visits.sequences, most_shown, num_sequences)
+        for view, state, draws in zip(visits.views, states, extreme.unbind(1), strict=True)
+    ]
     total = len(visits.neighborhoods) * len(visits.sequences)
     with one_torch_thread(), progress_bar(total=total, desc="localization", unit="step", show=progress) as bar:
         for around in visits.neighborhoods:
+            own = [places for places in views if places.view.operator.neighborhood is around]
             for chunk in visits.chunks(around):
-                _add(chunk, views, around)
+                for places in own:
+                    places.add(chunk)
                 bar.update(chunk.count)
     return views
-
-
-def _places(
-    visits: Visits,
-    states: Sequence[SteinState],
-    extreme: Tensor,
-    most_shown: int,
-    num_sequences: int,
-    *,
-    pushes: bool = True,
-) -> list[_Places]:
-    return [
-        _Places(view, state, draws, visits.sequences, most_shown, num_sequences, pushes)
-        for view, state, draws in zip(visits.views, states, extreme.unbind(1), strict=True)
-    ]
-
-
-def _add(chunk: Chunk, views: Sequence[_Places], around: Neighborhood) -> None:
-    """Adds a chunk of a neighborhood to the places of the views that have it."""
-    for places in views:
-        if places.view.operator.neighborhood is around:
-            places.add(chunk)
 
 
 def edit_shares(
@@ -280,7 +283,6 @@ class _Places:
     :param extreme: ``[B]``, null draws of the largest ``|z|`` of its features.
     :param sequences: all that are looked at.
     :param num_sequences: how many the data have.
-    :param pushes: whether to find how strongly sequences push its features.
     """
 
     def __init__(
@@ -291,7 +293,6 @@ class _Places:
         sequences: Sequences,
         most_shown: int,
         num_sequences: int,
-        pushes: bool,
     ) -> None:
         self.view = view
         self._state = state
@@ -302,7 +303,7 @@ class _Places:
         self._waiting: list[WeightedEdits] = []
         self._contributions: list[Tensor] = []
         self._pushes: Pushes | None = None
-        if pushes and view.kernel.feature_kind and isinstance(state, SteinSums):
+        if view.kernel.feature_kind and isinstance(state, SteinSums):
             self._pushes = Pushes.none(state, float(extreme.min()))
 
     def add(self, chunk: Chunk) -> None:
@@ -339,6 +340,65 @@ class _Places:
     def part(self) -> PartLocalization:
         """What was found in a part of the data, by a kernel with features."""
         return PartLocalization(self._largest.sequences, self._largest.edits, self._pushes)
+
+
+class _SummedPlaces:
+    """Where the misfit of one view sits under several models together, as far as its sequences were looked at.
+
+    :param states: what is known of the view over all sequences, under each model.
+    :param sequences: all that are looked at.
+    """
+
+    def __init__(self, view: View, states: Sequence[SteinState], sequences: Sequences) -> None:
+        self.view = view
+        self._states = states
+        self._sequences = sequences
+        self._largest = LargestShares(sequences.width, len(sequences))
+        self._waiting: list[WeightedEdits] = []
+        self._contributions: list[Tensor] = []
+
+    def add(self, chunk: Chunk) -> None:
+        """Adds the sequences of the next chunk; for a kernel without features, they wait for all others."""
+        edits = chunk.weighted(self.view.operator)
+        if not self.view.kernel.has_features:
+            self._waiting.append(edits)
+            return
+        self._add(edits, [self._known(chunk.under(which), state) for which, state in enumerate(self._states)])
+
+    def _known(self, chunk: Chunk, state: SteinState) -> SteinMatrix | Witness:
+        """The matrix of the view under one model, or the witness for the sequences of a chunk."""
+        if isinstance(state, SteinMatrix):
+            return state
+        [features] = chunk.features(self.view)
+        return state.witness(cast(FeatureMatrix, features))
+
+    def _add(self, edits: WeightedEdits, found: Sequence[SteinMatrix | Witness], max_bytes: int = PAIR_BYTES) -> None:
+        edits = edits.used()
+        size = len(self._sequences)
+        shares = torch.zeros(len(edits.edits), dtype=torch.double)
+        for which, own in enumerate(found):
+            shares += edit_shares(edits.of_model(which), self.view, own, size, max_bytes)
+        contribution = edits.edits.sum_by_owner(shares)
+        self._contributions.append(contribution)
+        self._largest.add(edits, shares, contribution)
+
+    def found(self, extremes: Sequence[Tensor], max_bytes: int) -> LocalizationSum:
+        """What was found, after all sequences were added.
+
+        :param extremes: ``[B]`` under each model, null draws of the largest ``|z|`` of the features.
+        """
+        if self._waiting:
+            matrices = [state for state in self._states if isinstance(state, SteinMatrix)]
+            self._add(WeightedEdits.cat(self._waiting, self._sequences), matrices, max_bytes)
+        size = self._sequences.alphabet_size
+        features = [top_features(self.view, *own, size) for own in zip(self._states, extremes, strict=True)]
+        return LocalizationSum(
+            count=len(self._states),
+            contribution=torch.cat(self._contributions),
+            shown=self._largest.sequences,
+            edits=self._largest.edits,
+            features=[own for own in features if own is not None],
+        )
 
 
 def top_features(view: View, sums: SteinState, extreme: Tensor, alphabet_size: int) -> TopFeatures | None:
@@ -384,20 +444,30 @@ def mean_localization(parts: Sequence[Localization]) -> Localization:
         raise ValueError("parts: expected at least one Localization, found none")
     for part in parts:
         check_instance("parts", part, Localization, "a list of Localization objects, of one view each")
-    contributions = [part.contribution for part in parts if part.contribution is not None]
-    if len(contributions) < len(parts):
+    sums = [
+        LocalizationSum(1, part.contribution, part.shown, part.edits, [] if part.features is None else [part.features])
+        for part in parts
+        if part.contribution is not None
+    ]
+    if len(sums) < len(parts):
         raise ValueError("parts: expected those of data in memory, found those of partitioned data")
+    return mean_of_sums(sums)
+
+
+def mean_of_sums(parts: Sequence[LocalizationSum]) -> Localization:
+    """The mean over all models of several sums; what one of these does not report counts as 0."""
+    count = sum(part.count for part in parts)
     return Localization(
-        contribution=torch.stack(contributions).mean(0),
-        shown=_mean_sequences([part.shown for part in parts]),
-        edits=_mean_edits([part.edits for part in parts]),
-        features=_mean_features([part.features for part in parts if part.features is not None]),
+        contribution=torch.stack([part.contribution for part in parts]).sum(0) / count,
+        shown=_mean_sequences([part.shown for part in parts], count),
+        edits=_mean_edits([part.edits for part in parts], count),
+        features=_mean_features([features for part in parts for features in part.features]),
         pushes=None,
     )
 
 
-def _mean_sequences(parts: Sequence[TopSequences]) -> TopSequences:
-    """The mean over parts, of the sequences that all of them show."""
+def _mean_sequences(parts: Sequence[TopSequences], count: int) -> TopSequences:
+    """The mean over ``count`` models, of the sequences that all parts show."""
     rows = parts[0].sequence.sort().values
     for part in parts[1:]:
         rows = rows[torch.isin(rows, part.sequence)]
@@ -406,19 +476,20 @@ def _mean_sequences(parts: Sequence[TopSequences]) -> TopSequences:
     for part in parts:
         order = part.sequence.argsort()
         place = order[torch.searchsorted(part.sequence[order], rows)]
-        share += part.share[place] / len(parts)
-        attribution += part.attribution[place] / len(parts)
+        share += part.share[place] / count
+        attribution += part.attribution[place] / count
     return TopSequences.cat([TopSequences(rows, share, attribution)], len(rows))
 
 
-def _mean_edits(parts: Sequence[TopEdits]) -> TopEdits:
+def _mean_edits(parts: Sequence[TopEdits], count: int) -> TopEdits:
+    """The mean over ``count`` models."""
     removed = stacked([part.removed for part in parts])
     inserted = stacked([part.inserted for part in parts])
     sequence = torch.cat([part.sequence for part in parts])
     position = torch.cat([part.position for part in parts])
     rows = torch.cat([sequence[:, None], position[:, None], removed, inserted], 1)
     number, first = _numbered(rows)
-    share = torch.cat([part.share for part in parts]) / len(parts)
+    share = torch.cat([part.share for part in parts]) / count
     total = torch.zeros(len(first), dtype=torch.double).index_add_(0, number, share)
     top = total.argsort(descending=True, stable=True)[:MOST_EDITS]
     index = first[top]

@@ -28,7 +28,7 @@ from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.informative import informative_views
-from pyro_ksd.fit_tests.localization import Localization, localize_under_each, mean_localization
+from pyro_ksd.fit_tests.localization import Localization, LocalizationSum, localize_under_each, mean_of_sums
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics
 from pyro_ksd.fit_tests.replicates import Replicates, counted_symbols
 from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistics_under_each
@@ -181,14 +181,14 @@ def _predictive(
     observed = torch.cat(realized)[:, shown]
     finished = perf_counter()
     blocks = [block for block in blocks if parts.localized(block)]
-    by_draw: list[list[Localization]] = []
+    by_block: list[list[LocalizationSum]] = []
     total = sum(len(parts.localized(block)) for block in blocks)
     with progress_bar(desc="localization", unit="draw", total=total, show=progress) as bar:
         task = InSession(_Localize(parts, views, shown, null.extreme, max_bytes), Session.now())
         for of_block in spread(task, blocks, name="model"):
-            by_draw += of_block
-            bar.update(len(by_draw) - bar.done)
-    places = [mean_localization(of_view) for of_view in zip(*by_draw, strict=True)]
+            by_block.append(of_block)
+            bar.update(of_block[0].count)
+    places = [mean_of_sums(of_view) for of_view in zip(*by_block, strict=True)]
     return PosteriorPredictive(
         views=tuple(views),
         num_chains=models.num_chains,
@@ -274,7 +274,7 @@ class _Localize:
     extreme: Tensor
     max_bytes: int
 
-    def __call__(self, block: DrawBlock) -> list[list[Localization]]:
+    def __call__(self, block: DrawBlock) -> list[LocalizationSum]:
         found = self.parts.to_localize(block)
         states = [[of_draw[index] for index in self.shown] for of_draw in found.states]
         visits = found.visits.seen_by(self.views)

@@ -264,9 +264,9 @@ def block_ratios(blocks: Sequence[SpliceBlock], ratios: Sequence[Tensor], count:
 
     :param blocks: what replaces, appends and removes the last symbol of ``count`` sequences.
     :param ratios: the log-ratios of these edits, ``[..., E]`` each.
-    :returns: ``[..., count]`` each, those of all extensions by one symbol, :math:`\log P_\uparrow(x) / p(x)`, and of all
-        sequences with any last symbol in place of its own, :math:`\log P_\uparrow(x^-) / p(x)` with :math:`x^-` without
-        it.
+    :returns: ``[..., count]`` each, those of all extensions by one symbol, :math:`\log P_\uparrow(x) / p(x)`, and of
+        all sequences with any last symbol in place of its own, :math:`\log P_\uparrow(x^-) / p(x)` with :math:`x^-`
+        without it.
     """
     swap, append, _ = blocks
     swap_ratio, append_ratio, _ = ratios
@@ -276,7 +276,7 @@ def block_ratios(blocks: Sequence[SpliceBlock], ratios: Sequence[Tensor], count:
 
 
 def logsumexp_by_owner(values: Tensor, owner: Tensor, count: int) -> Tensor:
-    """``[..., count]``: the log of the sum of exponentials of ``[..., E]`` over each owner, ``-inf`` if there is none."""
+    """``[..., count]``: the log of the sum of exponentials ``[..., E]`` of each owner, ``-inf`` without any."""
     shape = (*values.shape[:-1], count)
     top = values.new_full(shape, -torch.inf).scatter_reduce_(-1, owner.expand_as(values), values, "amax")
     safe = top.masked_fill(top == -torch.inf, 0.0)
