@@ -17,7 +17,7 @@ import numpy as np
 
 from pyro_ksd.common.compilation import compiled, inlined
 from pyro_ksd.edits.flat_edits import FlatEdits
-from pyro_ksd.edits.window_arrays import FREE, Coefficients, Counting, Entries, Scratch, Slots
+from pyro_ksd.edits.window_arrays import FREE, Coefficients, Counting, Entries, Models, Scratch, Slots
 
 
 @compiled
@@ -104,13 +104,15 @@ def _visit_row(
     scratch: Scratch,
     values: np.ndarray,
     weights: Any,
+    models: Any,
     coefficients: Any,
     steps: Any,
 ) -> None:
-    r"""All edits of one row.
+    r"""All edits of one row, for one of three purposes; what the others need is ``None``.
 
-    With weights ``[E]``, adds the Stein features to ``values [slots]``. Without them, ``values`` are the coefficients
-    of the witness, NaN where they are to be looked up, and ``steps [E]`` gets how far each edit moves along it.
+    With weights ``[E]``, adds the Stein features to ``values [slots]``. With several models, adds those under each of
+    them to ``values [slots, K]``. With coefficients, ``values`` are those of the witness, NaN where they are to be
+    looked up, and ``steps [E]`` gets how far each edit moves along it.
     """
     # Numba counts references: each array is taken out of its tuple once, and none is passed on for each edit.
     tokens = counting.tokens[row]
@@ -131,6 +133,12 @@ def _visit_row(
     if coefficients is not None:
         known = coefficients.codes
         total = coefficients.total
+    if models is not None:
+        each = models.weights
+        here = models.here
+        shared = models.common
+        num_models = each.shape[1]
+        shared[:] = 0.0
     mask = len(keys) - 1
     by_counts = by_energy and gain[1] != gain[0]  # else the scale depends on the length alone
     width = len(digits)
@@ -184,6 +192,8 @@ def _visit_row(
                     lost += step[counts[slot]] * values[slot]
             first, last = _outer_codes(tokens, length, start, removed, arrived, digits, codes)
             all_weights = 0.0
+            if models is not None:
+                here[:] = 0.0
             # With one inserted symbol and a known scale nothing need be put in: window by window, each symbol adds one
             # product, if no edit creates a window twice.
             is_simple = arrived == 1 and mask < 0 and not by_counts
@@ -204,6 +214,13 @@ def _visit_row(
                         all_weights += weights[other]
                     common += all_weights * (scale - old_scale)
                     all_weights *= scale
+                if models is not None:
+                    for other in range(edit, stop):
+                        for model in range(num_models):
+                            here[model] += each[other, model]
+                    for model in range(num_models):
+                        shared[model] += here[model] * (scale - old_scale)
+                        here[model] *= scale
                 if coefficients is not None:
                     for other in range(edit, stop):
                         steps[other] = common * (scale - old_scale) - scale * lost
@@ -217,6 +234,10 @@ def _visit_row(
                         target = np.uintp(code + digit * inserted[np.uintp(first_symbol + other)])
                         if weights is not None:
                             values[target] += scale * weights[np.uintp(other)] * step[np.uintp(counts[target])]
+                        if models is not None:
+                            growth = step[np.uintp(counts[target])]
+                            for model in range(num_models):
+                                values[target, model] += scale * each[np.uintp(other), model] * growth
                         if coefficients is not None:
                             steps[np.uintp(other)] += scale * step[np.uintp(counts[target])] * values[target]
                 edit = stop
@@ -264,6 +285,19 @@ def _visit_row(
                         values[slot] += weight * step[count]
                     all_weights += weight
                     common += weights[edit] * (scale - old_scale)
+                if models is not None:
+                    for j in range(first, last):
+                        if stays[j]:
+                            continue
+                        slot = created[j]
+                        count = counts[slot] - 1
+                        counts[slot] = count
+                        growth = step[count]
+                        for model in range(num_models):
+                            values[slot, model] += each[edit, model] * scale * growth
+                    for model in range(num_models):
+                        here[model] += each[edit, model] * scale
+                        shared[model] += each[edit, model] * (scale - old_scale)
                 edit += 1
             for end in range(first_end, last_end):
                 if stays[end - start]:
@@ -271,11 +305,17 @@ def _visit_row(
                 slot = own[end]
                 if weights is not None:
                     values[slot] -= all_weights * step[counts[slot]]
+                if models is not None:
+                    for model in range(num_models):
+                        values[slot, model] -= here[model] * step[counts[slot]]
                 counts[slot] += 1
     for end in range(width - 1, length):
         slot = own[end]
         if weights is not None:
             values[slot] += common * transformed[counts[slot]]
+        if models is not None:
+            for model in range(num_models):
+                values[slot, model] += shared[model] * transformed[counts[slot]]
         counts[slot] = 0
 
 
@@ -298,11 +338,42 @@ def dense_features(
     for row in range(first, last):
         values = matrix[row]
         values[:] = 0.0
-        _visit_row(row, counting, edits, slots, scratch, values, weights, None, None)
+        _visit_row(row, counting, edits, slots, scratch, values, weights, None, None, None)
         count = 0
         for code in range(len(values)):
             count += values[code] != 0
         used[row] = count
+
+
+@compiled
+def dense_features_each(
+    first: int,
+    last: int,
+    counting: Counting,
+    edits: FlatEdits,
+    weights: np.ndarray,
+    slots: Slots,
+    matrices: np.ndarray,
+    used: np.ndarray,
+) -> None:
+    """As :func:`dense_features` under ``K`` models, for which all that is not weights is found once.
+
+    :param weights: ``[E, K]``.
+    :param matrices: ``[K, N, D]``.
+    :param used: long ``[K, N]``.
+    """
+    scratch = _scratch(counting, edits)
+    num_models = weights.shape[1]
+    models = Models(weights, np.empty(num_models), np.empty(num_models))
+    values = np.empty((matrices.shape[2], num_models))
+    for row in range(first, last):
+        values[:] = 0.0
+        _visit_row(row, counting, edits, slots, scratch, values, None, models, None, None)
+        used[:, row] = 0
+        for code in range(len(values)):
+            for model in range(num_models):
+                matrices[model, row, code] = values[code, model]
+                used[model, row] += values[code, model] != 0
 
 
 @compiled
@@ -322,7 +393,7 @@ def sparse_features(
     values = np.zeros(len(slots.counts))
     scratch = _scratch(counting, edits)
     for row in range(first, last):
-        _visit_row(row, counting, edits, slots, scratch, values, weights, None, None)
+        _visit_row(row, counting, edits, slots, scratch, values, weights, None, None, None)
         begin = entries.begin[row]
         codes = entries.code[begin : entries.begin[row + 1]]
         room = entries.value[begin : entries.begin[row + 1]]
@@ -393,7 +464,7 @@ def window_steps(
                 column = columns[entry] if len(columns) > 0 else entry - begin
                 slot = codes[column] if is_direct else _slot(codes[column], keys, claimed)
                 values[slot] = total[column] - own[entry]
-        _visit_row(row, counting, edits, slots, scratch, values, None, coefficients, steps)
+        _visit_row(row, counting, edits, slots, scratch, values, None, None, coefficients, steps)
         if not is_direct:
             for index in range(claimed[0]):
                 values[claimed[1 + index]] = np.nan

@@ -58,6 +58,16 @@ class WeightedEdits:
         """The same without the blocks of edits that have no weight at all."""
         return self if all(self.has_weight) else self._used
 
+    def of_model(self, index: int) -> WeightedEdits:
+        """The same under one of the ``K`` models; shares what kernels remember, if the same blocks have weight."""
+        log_ratio = None if self.log_ratio is None else self.log_ratio[index]
+        own = replace(self, weights=self.weights[index], log_ratio=log_ratio)
+        if own.has_weight == self.has_weight:
+            vars(own)["remembered"] = self.remembered
+            if not all(self.has_weight):
+                vars(own)["_used"] = self._used.of_model(index)
+        return own
+
     def whole(self, used: Tensor) -> Tensor:
         """Values of the edits :meth:`used`, ``[...]``, as values of all edits, ``[E]``; 0 for the others."""
         if all(self.has_weight):
@@ -71,6 +81,12 @@ class WeightedEdits:
         """Whether each block has weight."""
         parts = self.edits.split(self.weights)
         return [bool(weights[..., :1].any()) or bool(weights.any()) for weights in parts]  # mostly the first tells
+
+    @computed_once
+    def weights_by_edit(self) -> Tensor:
+        """The weights with those of each edit side by side, double ``[E, K]``."""
+        weights: Tensor = torch.atleast_2d(self.weights)
+        return weights.double().t().contiguous()
 
     @computed_once
     def remembered(self) -> dict[Any, Any]:

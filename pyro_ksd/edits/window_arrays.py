@@ -48,6 +48,19 @@ class Slots(NamedTuple):
     claimed: np.ndarray
 
 
+class Models(NamedTuple):
+    """Weights of edits under several models, with room for sums of them, which takes time to get for each row.
+
+    :ivar weights: ``[E, K]``; those of one edit lie together, so that a loop over the models is quick.
+    :ivar here: ``[K]``, the sums over the edits at one place.
+    :ivar common: ``[K]``, what all windows of a row share.
+    """
+
+    weights: np.ndarray
+    here: np.ndarray
+    common: np.ndarray
+
+
 class Scratch(NamedTuple):
     """Room for the work on one row, which takes time to get for each of them.
 

@@ -180,13 +180,13 @@ def goodness_of_fit(
     views = [views[index] for index in kept]
     visits = visits.seen_by(views)
     sample = visits.thinned(SAMPLED_CHUNKS)
-    states = [found.states[0][index] for index in kept]
+    states = [found.under(0)[index] for index in kept]
     observed = torch.stack([u_statistic(own) for own in states])
     assembled = perf_counter()
     model_seconds = visits.model_seconds
     generator = seeded_generator(seed)
     if kind == "wild":
-        first = replace(found, states=[states])
+        first = replace(found, of_views=[[own] for own in states])
         null = _wild_draws(visits, sample, first, observed, signs, generator, max_bytes, checkpoint, progress)
         states = [own.without_signs() if isinstance(own, SteinSums) else own for own in states]
     else:
@@ -275,12 +275,12 @@ def lacking(
     :param observed: ``[V]``, the statistics.
     :param signs: all of them.
     """
-    null = wild_bootstrap(found.states[0], sample.views, found.signs or signs)
+    null = wild_bootstrap(found.under(0), sample.views, found.signs or signs)
     small = (p_value(observed, null.statistic) <= _DOUBTFUL).tolist()
     few = sample.thinned(FEW_CHUNKS)
     return [
         missing_rows(few, view, own.norms, generator, len(own)) if is_small and isinstance(own, SteinSums) else None
-        for view, own, is_small in zip(sample.views, found.states[0], small, strict=True)
+        for view, own, is_small in zip(sample.views, found.under(0), small, strict=True)
     ]
 
 

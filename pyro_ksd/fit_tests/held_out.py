@@ -35,9 +35,9 @@ from pyro_ksd.common.chunk_sizes import PAIR_BYTES
 from pyro_ksd.common.draw_counts import num_averaged
 from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.progress import progress_bar
-from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
+from pyro_ksd.fit_tests.localization import Localization, localize_under_each, mean_of_sums
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics_in_parts, sets_at_once
-from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistic
+from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistics_under_each
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.part_survey import InSession
 from pyro_ksd.models.session_state import Session
@@ -97,18 +97,15 @@ def compare_held_out(
     averaged.check_possible(sequences)
     visits = Visits(averaged.batch, sequences, views)
     summed = sum_views(visits, Signs(seed=0, num_draws=0), max_bytes)
-    realized = torch.stack([torch.stack([u_statistic(state) for state in states]) for states in summed.states])
+    realized = torch.stack([u_statistics_under_each(states) for states in summed.of_views], 1)
     if checkpoint is not None:
         checkpoint.begin({"views": ", ".join(view.name for view in views), "model or views": digest(realized)}, part)
     task = _ReplicatedStatistics(averaged, replicating, sequences, views, max_bytes)
     replicated = _replicated(task, generator, checkpoint, part, progress)
     places = []
     if localize:
-        under_each = [
-            localize_views(visits.under(index), states, extreme, size, max_bytes)
-            for index, (states, extreme) in enumerate(zip(summed.states, replicated["extreme"].unbind(1), strict=True))
-        ]
-        places = [mean_localization(of_view) for of_view in zip(*under_each, strict=True)]
+        under_each = localize_under_each(visits, summed.states, replicated["extreme"].unbind(1), max_bytes)
+        places = [mean_of_sums([of_view]) for of_view in under_each]
     return HeldOut(
         statistic=realized.mean(0),
         null=NullDraws(replicated["statistic"], replicated["extreme"].mean(1)),

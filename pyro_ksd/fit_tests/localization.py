@@ -12,9 +12,9 @@ other sequences want to be edited in the same direction.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -35,8 +35,8 @@ from pyro_ksd.fit_tests.largest_shares import (
     stacked,
 )
 from pyro_ksd.fit_tests.removal import Pushes
-from pyro_ksd.fit_tests.statistics import p_value
-from pyro_ksd.kernels.stein_matrices import SteinMatrix
+from pyro_ksd.fit_tests.statistics import p_values_of_largest
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.kernels.witness import Witness
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.summation import SteinState
@@ -135,6 +135,52 @@ def localize_views(
     """
     views = _visited(visits, states, extreme, most_shown, len(visits.sequences), progress=progress)
     return [places.found(max_bytes) for places in views]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalizationSum:
+    """Where the misfit of one view sits, summed over several models.
+
+    :ivar count: the number of models.
+    :ivar contribution: double ``[N]``, the share of each sequence.
+    :ivar shown: the sequences with the largest shares, position by position.
+    :ivar edits: the edits with the largest shares.
+    :ivar features: of each model under which the view reports its features, those with the largest shares.
+    """
+
+    count: int
+    contribution: Tensor
+    shown: TopSequences
+    edits: TopEdits
+    features: list[TopFeatures]
+
+
+def localize_under_each(
+    visits: Visits,
+    states: Sequence[Sequence[SteinState]],
+    extremes: Sequence[Tensor],
+    max_bytes: int = PAIR_BYTES,
+) -> list[LocalizationSum]:
+    """Where the misfit of each view sits, summed over ``K`` models; of each sequence, all positions.
+
+    What the edits are and what they change is found once for all models.
+
+    :param visits: of the data, under ``K`` models.
+    :param states: what is known of each view under each of them.
+    :param extremes: as for :func:`localize_views`, ``[B, V]`` for each of them.
+    """
+    views = [
+        _SummedPlaces(view, own, visits.sequences)
+        for view, own in zip(visits.views, zip(*states, strict=True), strict=True)
+    ]
+    with one_torch_thread():
+        for around in visits.neighborhoods:
+            for chunk in visits.chunks(around):
+                for places in views:
+                    if places.view.operator.neighborhood is around:
+                        places.add(chunk)
+    each = zip(*(extreme.unbind(1) for extreme in extremes), strict=True)
+    return [places.found(draws, max_bytes) for places, draws in zip(views, each, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +342,65 @@ class _Places:
         return PartLocalization(self._largest.sequences, self._largest.edits, self._pushes)
 
 
+class _SummedPlaces:
+    """Where the misfit of one view sits under several models together, as far as its sequences were looked at.
+
+    :param states: what is known of the view over all sequences, under each model.
+    :param sequences: all that are looked at.
+    """
+
+    def __init__(self, view: View, states: Sequence[SteinState], sequences: Sequences) -> None:
+        self.view = view
+        self._states = states
+        self._sequences = sequences
+        self._largest = LargestShares(sequences.width, len(sequences))
+        self._waiting: list[WeightedEdits] = []
+        self._contributions: list[Tensor] = []
+
+    def add(self, chunk: Chunk) -> None:
+        """Adds the sequences of the next chunk; for a kernel without features, they wait for all others."""
+        edits = chunk.weighted(self.view.operator)
+        if not self.view.kernel.has_features:
+            self._waiting.append(edits)
+            return
+        self._add(edits, [self._known(chunk.under(which), state) for which, state in enumerate(self._states)])
+
+    def _known(self, chunk: Chunk, state: SteinState) -> SteinMatrix | Witness:
+        """The matrix of the view under one model, or the witness for the sequences of a chunk."""
+        if isinstance(state, SteinMatrix):
+            return state
+        [features] = chunk.features(self.view)
+        return state.witness(cast(FeatureMatrix, features))
+
+    def _add(self, edits: WeightedEdits, found: Sequence[SteinMatrix | Witness], max_bytes: int = PAIR_BYTES) -> None:
+        edits = edits.used()
+        size = len(self._sequences)
+        shares = torch.zeros(len(edits.edits), dtype=torch.double)
+        for which, own in enumerate(found):
+            shares += edit_shares(edits.of_model(which), self.view, own, size, max_bytes)
+        contribution = edits.edits.sum_by_owner(shares)
+        self._contributions.append(contribution)
+        self._largest.add(edits, shares, contribution)
+
+    def found(self, extremes: Sequence[Tensor], max_bytes: int) -> LocalizationSum:
+        """What was found, after all sequences were added.
+
+        :param extremes: ``[B]`` under each model, null draws of the largest ``|z|`` of the features.
+        """
+        if self._waiting:
+            matrices = [state for state in self._states if isinstance(state, SteinMatrix)]
+            self._add(WeightedEdits.cat(self._waiting, self._sequences), matrices, max_bytes)
+        size = self._sequences.alphabet_size
+        features = [top_features(self.view, *own, size) for own in zip(self._states, extremes, strict=True)]
+        return LocalizationSum(
+            count=len(self._states),
+            contribution=torch.cat(self._contributions),
+            shown=self._largest.sequences,
+            edits=self._largest.edits,
+            features=[own for own in features if own is not None],
+        )
+
+
 def top_features(view: View, sums: SteinState, extreme: Tensor, alphabet_size: int) -> TopFeatures | None:
     """The features of a view with the largest shares; ``None`` if it does not report any.
 
@@ -317,7 +422,7 @@ def top_features(view: View, sums: SteinState, extreme: Tensor, alphabet_size: i
         mean=total[top] / n,
         share=share[top],
         z=z,
-        p_value=p_value(z.abs(), extreme[:, None].expand(-1, len(z))),
+        p_value=p_values_of_largest(z.abs(), extreme),
     )
 
 
@@ -339,20 +444,30 @@ def mean_localization(parts: Sequence[Localization]) -> Localization:
         raise ValueError("parts: expected at least one Localization, found none")
     for part in parts:
         check_instance("parts", part, Localization, "a list of Localization objects, of one view each")
-    contributions = [part.contribution for part in parts if part.contribution is not None]
-    if len(contributions) < len(parts):
+    sums = [
+        LocalizationSum(1, part.contribution, part.shown, part.edits, [] if part.features is None else [part.features])
+        for part in parts
+        if part.contribution is not None
+    ]
+    if len(sums) < len(parts):
         raise ValueError("parts: expected those of data in memory, found those of partitioned data")
+    return mean_of_sums(sums)
+
+
+def mean_of_sums(parts: Sequence[LocalizationSum]) -> Localization:
+    """The mean over all models of several sums; what one of these does not report counts as 0."""
+    count = sum(part.count for part in parts)
     return Localization(
-        contribution=torch.stack(contributions).mean(0),
-        shown=_mean_sequences([part.shown for part in parts]),
-        edits=_mean_edits([part.edits for part in parts]),
-        features=_mean_features([part.features for part in parts if part.features is not None]),
+        contribution=torch.stack([part.contribution for part in parts]).sum(0) / count,
+        shown=_mean_sequences([part.shown for part in parts], count),
+        edits=_mean_edits([part.edits for part in parts], count),
+        features=_mean_features([features for part in parts for features in part.features]),
         pushes=None,
     )
 
 
-def _mean_sequences(parts: Sequence[TopSequences]) -> TopSequences:
-    """The mean over parts, of the sequences that all of them show."""
+def _mean_sequences(parts: Sequence[TopSequences], count: int) -> TopSequences:
+    """The mean over ``count`` models, of the sequences that all parts show."""
     rows = parts[0].sequence.sort().values
     for part in parts[1:]:
         rows = rows[torch.isin(rows, part.sequence)]
@@ -361,32 +476,45 @@ def _mean_sequences(parts: Sequence[TopSequences]) -> TopSequences:
     for part in parts:
         order = part.sequence.argsort()
         place = order[torch.searchsorted(part.sequence[order], rows)]
-        share += part.share[place] / len(parts)
-        attribution += part.attribution[place] / len(parts)
+        share += part.share[place] / count
+        attribution += part.attribution[place] / count
     return TopSequences.cat([TopSequences(rows, share, attribution)], len(rows))
 
 
-def _mean_edits(parts: Sequence[TopEdits]) -> TopEdits:
+def _mean_edits(parts: Sequence[TopEdits], count: int) -> TopEdits:
+    """The mean over ``count`` models."""
     removed = stacked([part.removed for part in parts])
     inserted = stacked([part.inserted for part in parts])
     sequence = torch.cat([part.sequence for part in parts])
     position = torch.cat([part.position for part in parts])
     rows = torch.cat([sequence[:, None], position[:, None], removed, inserted], 1)
-    total: dict[tuple[int, ...], float] = defaultdict(float)
-    first: dict[tuple[int, ...], int] = {}
-    shares = torch.cat([part.share for part in parts]).tolist()
-    for place, (row, share) in enumerate(zip(map(tuple, rows.tolist()), shares, strict=True)):
-        total[row] += share / len(parts)
-        first.setdefault(row, place)
-    top = sorted(total, key=lambda row: -total[row])[:MOST_EDITS]
-    index = torch.tensor([first[row] for row in top], dtype=torch.long)
+    number, first = _numbered(rows)
+    share = torch.cat([part.share for part in parts]) / count
+    total = torch.zeros(len(first), dtype=torch.double).index_add_(0, number, share)
+    top = total.argsort(descending=True, stable=True)[:MOST_EDITS]
+    index = first[top]
     return TopEdits(
         sequence=sequence[index],
         position=position[index],
         removed=removed[index],
         inserted=inserted[index],
-        share=torch.tensor([total[row] for row in top], dtype=torch.double),
+        share=total[top],
     )
+
+
+def _numbered(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Numbers of the distinct rows of ``[N, C]`` integers, in the order in which they come first.
+
+    :returns: the number of each row, long ``[N]``, and where each number comes first, long ``[M]``.
+    """
+    number = torch.zeros(len(rows), dtype=torch.long)
+    for column in rows.unbind(1):
+        _, value = column.unique(return_inverse=True)
+        _, number = (number * len(rows) + value).unique(return_inverse=True)  # stays small, however many columns
+    size = int(number.max()) + 1 if len(rows) else 0
+    first = torch.full((size,), len(rows)).scatter_reduce_(0, number, torch.arange(len(rows)), "amin")
+    order = first.argsort()
+    return order.argsort()[number], first[order]
 
 
 def _mean_features(parts: Sequence[TopFeatures]) -> TopFeatures | None:
@@ -409,11 +537,8 @@ def _united(parts: Sequence[TopFeatures]) -> tuple[Tensor, Tensor, list[Tensor]]
     """
     codes = torch.cat([part.code for part in parts])
     symbols = torch.cat([part.symbols for part in parts])
-    distinct = {code: place for place, code in reversed(list(enumerate(codes.tolist())))}
-    first = torch.tensor(sorted(distinct.values()), dtype=torch.long)
-    row = {code: index for index, code in enumerate(codes[first].tolist())}
-    places = [torch.tensor([row[code] for code in part.code.tolist()], dtype=torch.long) for part in parts]
-    return codes[first], symbols[first], places
+    number, first = _numbered(codes[:, None])
+    return codes[first], symbols[first], list(number.split([len(part.code) for part in parts]))
 
 
 def joined_localization(parts: Sequence[Localization], rows: Sequence[Tensor]) -> Localization:

@@ -174,7 +174,7 @@ def draws_in_turn(
     done = 0
     for own in found:
         formed = own.signs or signs.part(done, signs.num_draws - done)
-        draws.append(wild_bootstrap(own.states[0], views, formed, missing=missing))
+        draws.append(wild_bootstrap(own.under(0), views, formed, missing=missing))
         done += formed.num_draws
     return NullDraws.cat(draws)
 

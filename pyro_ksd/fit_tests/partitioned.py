@@ -88,7 +88,7 @@ def partitioned_goodness_of_fit(
     first = next(summed)
     kept = informative_views(views, first.rates, size)
     views = [views[index] for index in kept]
-    states = _of_views(first, kept).states[0]
+    states = _of_views(first, kept).under(0)
     observed = torch.stack([u_statistic(own) for own in states])
     assembled = perf_counter()
     sample = _sample(model, survey, views)
@@ -113,7 +113,7 @@ def partitioned_goodness_of_fit(
 
 
 def _of_views(found: Summed, kept: Sequence[int]) -> Summed:
-    return replace(found, states=[[found.states[0][index] for index in kept]])
+    return replace(found, of_views=[found.of_views[index] for index in kept])
 
 
 def _sample(model: SequenceModel, survey: Survey, views: Sequence[View]) -> Visits:

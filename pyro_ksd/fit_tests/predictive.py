@@ -28,10 +28,10 @@ from pyro_ksd.common.random_numbers import Seed, as_seed, seeded_generator
 from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.informative import informative_views
-from pyro_ksd.fit_tests.localization import Localization, localize_views, mean_localization
+from pyro_ksd.fit_tests.localization import Localization, LocalizationSum, localize_under_each, mean_of_sums
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics
 from pyro_ksd.fit_tests.replicates import Replicates, counted_symbols
-from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistic
+from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistics_under_each
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.part_survey import InSession
 from pyro_ksd.models.session_state import Session
@@ -181,14 +181,14 @@ def _predictive(
     observed = torch.cat(realized)[:, shown]
     finished = perf_counter()
     blocks = [block for block in blocks if parts.localized(block)]
-    by_draw: list[list[Localization]] = []
+    by_block: list[list[LocalizationSum]] = []
     total = sum(len(parts.localized(block)) for block in blocks)
     with progress_bar(desc="localization", unit="draw", total=total, show=progress) as bar:
-        task = InSession(_Localize(parts, views, shown, null.extreme, size, max_bytes, bar), Session.now())
+        task = InSession(_Localize(parts, views, shown, null.extreme, max_bytes), Session.now())
         for of_block in spread(task, blocks, name="model"):
-            by_draw += of_block
-            bar.update(len(by_draw) - bar.done)
-    places = [mean_localization(of_view) for of_view in zip(*by_draw, strict=True)]
+            by_block.append(of_block)
+            bar.update(of_block[0].count)
+    places = [mean_of_sums(of_view) for of_view in zip(*by_block, strict=True)]
     return PosteriorPredictive(
         views=tuple(views),
         num_chains=models.num_chains,
@@ -207,8 +207,8 @@ def _predictive(
 class _Parts:
     """Blocks of posterior draws.
 
-    In the process in which it was made, it keeps what was found of the blocks whose places are looked for later. Other
-    processes find that again.
+    In the process in which it was made, it keeps what was found under the draws whose places are looked for later.
+    Other processes find that again.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class _Parts:
         self._max_bytes = max_bytes
         self._bar = bar
         self._localized = set(torch.linspace(0, len(models) - 1, min(_LOCALIZED, len(models))).long().tolist())
-        self._known: dict[DrawBlock, _Part] | None = {}
+        self._known: dict[DrawBlock, _Localized] | None = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_known": None}
@@ -238,18 +238,25 @@ class _Parts:
 
     def compared(self, block: DrawBlock) -> dict[str, Tensor]:
         """What :meth:`_Part.compared` says of a block."""
-        return self.of(block).compared(block.generator())
+        part = self._part(block)
+        found = part.compared(block.generator())
+        if self._known is not None and self.localized(block):
+            self._known[block] = part.localized(self._within(block))
+        return found
 
-    def of(self, block: DrawBlock) -> _Part:
-        """The posterior draws of a block."""
+    def to_localize(self, block: DrawBlock) -> _Localized:
+        """What is known under the draws of a block under which places are looked for."""
         if self._known is not None and block in self._known:
             return self._known[block]
+        return self._part(block).localized(self._within(block))
+
+    def _within(self, block: DrawBlock) -> list[int]:
+        return [draw - block.begin for draw in self.localized(block)]
+
+    def _part(self, block: DrawBlock) -> _Part:
         some = self._models.of_draws(slice(block.begin, block.end))
         steps = PartOfBar(self._bar, block.begin, block.size)
-        part = _Part(some, self._sequences, self._views, self._tokens, self._max_bytes, steps)
-        if self._known is not None and self.localized(block):
-            self._known[block] = part
-        return part
+        return _Part(some, self._sequences, self._views, self._tokens, self._max_bytes, steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,19 +272,13 @@ class _Localize:
     views: Sequence[View]
     shown: Sequence[int]
     extreme: Tensor
-    size: int
     max_bytes: int
-    bar: ProgressBar
 
-    def __call__(self, block: DrawBlock) -> list[list[Localization]]:
-        part = self.parts.of(block)
-        places = []
-        for draw in self.parts.localized(block):
-            visits, states = part.of_draw(draw - block.begin)
-            own = [states[index] for index in self.shown]
-            places.append(localize_views(visits.seen_by(self.views), own, self.extreme, self.size, self.max_bytes))
-            self.bar.update()
-        return places
+    def __call__(self, block: DrawBlock) -> list[LocalizationSum]:
+        found = self.parts.to_localize(block)
+        states = [[of_draw[index] for index in self.shown] for of_draw in found.states]
+        visits = found.visits.seen_by(self.views)
+        return localize_under_each(visits, states, [self.extreme] * len(states), self.max_bytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +309,7 @@ class _Part:
         """The statistics of the data, ``[K, V]``, those of replicated data, and the rates, ``[V, K]``; the log-joints
         of the data, and the replicated data in numbers."""
         log_joint = self.log_joint  # which refuses impossible sequences before anything else is computed
-        realized = [torch.stack([u_statistic(state) for state in own]) for own in self.summed.states]
+        realized = [u_statistics_under_each(states) for states in self.summed.of_views]
         rates = [self.summed.rates[view.operator] for view in self.views]
         size = len(self.sequences)
         replicates = self.models.draw_like(self.sequences, generator)
@@ -316,16 +317,29 @@ class _Part:
         null = null_statistics(models, replicates, size, self.views, self.max_bytes, self.models.tables, steps)
         numbers = Replicates.of(replicates, len(self.models), counted_symbols(self.sequences), tokens=self.tokens)
         return {
-            "realized": torch.stack(realized),
+            "realized": torch.stack(realized, 1),
             "rates": torch.stack(rates),
             "log_joint": log_joint,
             **null.parts,
             **numbers.parts,
         }
 
-    def of_draw(self, index: int) -> tuple[Visits, list[SteinState]]:
-        """The visits and what is known of the views under one of the draws."""
-        return self.visits.under(index), self.summed.states[index]
+    def localized(self, draws: Sequence[int]) -> _Localized:
+        """What is known under some of the draws; the rest of the memory is freed with this object."""
+        summed = self.summed  # which lets the visits know
+        return _Localized(self.visits.under_some(draws), [summed.under(draw) for draw in draws])
+
+
+@dataclass(frozen=True, eq=False)
+class _Localized:
+    """Some posterior draws under which places are looked for.
+
+    :ivar visits: of the data, under these draws.
+    :ivar states: what is known of the views under each of them.
+    """
+
+    visits: Visits
+    states: list[list[SteinState]]
 
 
 def _check_arguments(models: PosteriorModels, sequences: Sequences, views: Sequence[View]) -> None:

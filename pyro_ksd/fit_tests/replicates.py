@@ -59,12 +59,14 @@ class Replicates:
         codes = sequences.narrowed().padded(-1)
         counts = None
         if len(sequences) * len(counted) <= _MOST_ENTRIES:
-            counts = _narrowed(_counts(codes, counted, sequences.alphabet_size).view(*shape, len(counted)))
+            counts = _counts(codes, counted, sequences.alphabet_size)
+        knows_all = counts is not None and len(counted) == sequences.alphabet_size
+        distinct = (counts > 0).sum(1) if counts is not None and knows_all else _distinct(codes)
         return Replicates(
             _narrowed(sequences.lengths.view(shape)),
-            _narrowed(_distinct(codes).view(shape)),
+            _narrowed(distinct.view(shape)),
             counted,
-            counts,
+            None if counts is None else _narrowed(counts.view(*shape, len(counted))),
             _narrowed(codes.view(*shape, -1)) if tokens else None,
         )
 

@@ -13,7 +13,7 @@ from pyro_ksd.common.tensor_checks import check_tensor
 from pyro_ksd.kernels.stein_matrices import SteinMatrix
 from pyro_ksd.stein.signs import Signs
 from pyro_ksd.stein.summation import SteinState
-from pyro_ksd.stein.sums import SteinSums
+from pyro_ksd.stein.sums import SteinSums, SumsOfModels
 
 TIE_TOLERANCE = 1e-10
 """Statistics closer than this, relative to the largest one, are equal: the order of a sum changes its last bits."""
@@ -122,6 +122,29 @@ def p_value(observed: Tensor, null: Tensor) -> Tensor:
     check_tensor("null", null, "B", *observed.shape)
     tolerance = TIE_TOLERANCE * torch.maximum(observed.abs(), null.abs().amax(0))
     return (1 + (null >= observed - tolerance).sum(0)).double() / (len(null) + 1)
+
+
+def p_values_of_largest(observed: Tensor, null: Tensor) -> Tensor:
+    """The p-values of many values against null draws of the largest of them, as :func:`p_value`; ``[M]``.
+
+    :param observed: ``[M]``.
+    :param null: ``[B]``.
+
+    >>> p_values_of_largest(torch.tensor([2.0, 5.0]), torch.tensor([1.0, 2.0, 3.0]))
+    tensor([0.7500, 0.2500], dtype=torch.float64)
+    """
+    check_tensor("observed", observed, "...")
+    check_tensor("null", null, "B")
+    tolerance = TIE_TOLERANCE * torch.maximum(observed.abs(), null.abs().amax())
+    below = torch.searchsorted(null.sort().values, observed - tolerance)
+    return (1 + len(null) - below).double() / (len(null) + 1)
+
+
+def u_statistics_under_each(states: Sequence[SteinState]) -> Tensor:
+    """The statistic of :func:`u_statistic` under each of ``K`` models, ``[K]``."""
+    if isinstance(states, SumsOfModels):
+        return _u_statistics(states.off_diagonal_sums(), states.num_sequences)
+    return torch.stack([u_statistic(state) for state in states])
 
 
 def _check_state(found: object, name: str = "found") -> None:

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from pyro_ksd.common.compilation import share_rows
-from pyro_ksd.edits.compiled_counts import dense_features, sparse_features, window_steps
+from pyro_ksd.edits.compiled_counts import dense_features, dense_features_each, sparse_features, window_steps
 from pyro_ksd.edits.compiled_entries import collect_entries
 from pyro_ksd.edits.flat_edits import FlatEdits
+from pyro_ksd.edits.weighted_edits import WeightedEdits
 from pyro_ksd.edits.window_arrays import Coefficients, Counting, Entries, direct_slots, hash_table
 from pyro_ksd.kernels.feature_places import FEW_FEATURES, DensePlaces, matrix_in_order
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
@@ -71,10 +72,13 @@ class CompiledWindows:
         )
         return CompiledWindows(counting, edits, size * max(digits))
 
-    def stein_features(self, weights: Tensor) -> list[FeatureMatrix]:
-        """The Stein features under each of ``K`` models, from weights ``[K, E]``."""
+    def stein_features(self, chunk: WeightedEdits) -> list[FeatureMatrix]:
+        """The Stein features under each of ``K`` models, from weights ``[K, E]`` or ``[E]`` of the edits."""
         most = int(self._room.sum())
         is_dense = self.num_codes <= FEW_FEATURES or len(self._room) * self.num_codes <= _DENSE_SHARE * most
+        weights = torch.atleast_2d(chunk.weights)
+        if is_dense and len(weights) > 1:
+            return self._dense_features_each(chunk.weights_by_edit.numpy())
         features = self._dense_features if is_dense else self._sparse_features
         return [features(own) for own in weights.double().contiguous().numpy()]
 
@@ -113,6 +117,21 @@ class CompiledWindows:
 
         share_rows(loop, self.edits.work)
         return DensePlaces(num_rows, self.num_codes).matrix(torch.from_numpy(matrix), int(used.sum()))
+
+    def _dense_features_each(self, weights: np.ndarray) -> list[FeatureMatrix]:
+        """As :meth:`_dense_features`, from weights ``[E, K]``."""
+        num_rows = len(self._room)
+        matrices = np.empty((weights.shape[1], num_rows, self.num_codes))
+        used = np.empty((weights.shape[1], num_rows), dtype=np.int64)
+
+        def loop(first: int, last: int) -> None:
+            slots = direct_slots(self.num_codes)
+            dense_features_each(first, last, self.counting, self.edits, weights, slots, matrices, used)
+
+        share_rows(loop, self.edits.work)
+        places = DensePlaces(num_rows, self.num_codes)
+        pairs = zip(torch.from_numpy(matrices), used.sum(1).tolist(), strict=True)
+        return [places.matrix(matrix, num_used) for matrix, num_used in pairs]
 
     def _sparse_features(self, weights: np.ndarray) -> FeatureMatrix:
         num_rows = len(self._room)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -53,6 +54,19 @@ class FeatureSums:
             gains=groups.clamp(min=0).sum(1),
             squared_losses=groups.clamp(max=0).square_().sum((1, 2)),
             squared_norms=groups.square().sum(2).square_().sum(1),
+        )
+
+    @staticmethod
+    def of_each(parts: Sequence[Tensor]) -> FeatureSums:
+        """The sums over all rows of each of ``G`` dense tensors ``[N, D]`` of one shape.
+
+        >>> sums = FeatureSums.of_each([torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double(), torch.ones(2, 2).double()])
+        >>> sums.total.tolist()
+        [[4.0, 1.0], [2.0, 2.0]]
+        """
+        each = [FeatureSums.of(values, len(values)) for values in parts]
+        return FeatureSums(
+            **{field.name: torch.cat([getattr(own, field.name) for own in each]) for field in fields(FeatureSums)}
         )
 
     def __add__(self, other: FeatureSums) -> FeatureSums:

@@ -52,6 +52,10 @@ class SteinMatrix(ABC):
     def cat(cls, parts: Sequence[Self]) -> Self:
         """The matrix of all sequences, from its parts for consecutive ones."""
 
+    @abstractmethod
+    def copied(self) -> Self:
+        """The same in memory of its own, where it may be a part of that of several matrices."""
+
     @property
     def features(self) -> FeatureMatrix | None:
         """The features of which this is the matrix of inner products, if it has them."""
@@ -87,6 +91,9 @@ class GramMatrix(SteinMatrix):
 
     def scaled(self, factor: float) -> GramMatrix:
         return GramMatrix(factor * self.matrix)
+
+    def copied(self) -> GramMatrix:
+        return GramMatrix(self.matrix.clone())
 
     @classmethod
     def cat(cls, parts: Sequence[GramMatrix]) -> GramMatrix:
@@ -184,6 +191,9 @@ class FeatureMatrix(SteinMatrix):
     def scaled(self, factor: float) -> FeatureMatrix:
         return FeatureMatrix(self.values * factor**0.5, self.codes)
 
+    def copied(self) -> FeatureMatrix:
+        return FeatureMatrix(self.values.clone(), self.codes)
+
     def scaled_rows(self, factors: Tensor) -> FeatureMatrix:
         """Each row multiplied by a factor, ``[N]``."""
         if not self.values.is_sparse:
@@ -280,6 +290,9 @@ class SumMatrix(SteinMatrix):
 
     def scaled(self, factor: float) -> SumMatrix:
         return SumMatrix(tuple(part.scaled(factor) for part in self.parts))
+
+    def copied(self) -> SumMatrix:
+        return SumMatrix(tuple(part.copied() for part in self.parts))
 
     @classmethod
     def cat(cls, parts: Sequence[SumMatrix]) -> SumMatrix:

@@ -70,11 +70,10 @@ class WindowKernel(FeatureKernel):
         return self._side_by_side(parts, sequences.alphabet_size)
 
     def stein_features_each(self, chunk: WeightedEdits) -> list[FeatureMatrix]:
-        weights = torch.atleast_2d(chunk.weights)
-        parts = [self._stein_features(chunk.sequences, chunk.edits, weights, shape) for shape in self.shapes]
+        parts = [self._stein_features(chunk, shape) for shape in self.shapes]
         return [self._side_by_side(own, chunk.sequences.alphabet_size) for own in zip(*parts, strict=True)]
 
-    def _stein_features(self, sequences: Sequences, edits: Edits, weights: Tensor, shape: Shape) -> list[FeatureMatrix]:
+    def _stein_features(self, chunk: WeightedEdits, shape: Shape) -> list[FeatureMatrix]:
         r"""The Stein features of one shape, from the windows that each edit touches.
 
         With :math:`\varphi_u = T(c_u)\,s`, where the scale :math:`s` depends on the sequence alone, and with the
@@ -85,9 +84,12 @@ class WindowKernel(FeatureKernel):
 
         where the second sum has terms only for the windows that the edit :math:`y` touches.
         """
+        sequences = chunk.sequences
+        edits = chunk.edits
         fast = self._compiled_windows(sequences, edits, shape)
         if fast is not None:
-            return fast.stein_features(weights)
+            return fast.stein_features(chunk)
+        weights = torch.atleast_2d(chunk.weights)
         grams = _Windows(sequences, edits, shape, self.power)
         scale = self._scale(grams.energy, sequences.lengths)
         common = weights.new_zeros(len(weights), len(sequences))

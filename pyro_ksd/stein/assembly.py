@@ -100,4 +100,4 @@ def assemble(
     check_number("max_bytes", max_bytes, least=1)
     visits = Visits(required_model(model), sequences, views, kept_bytes=0)
     found = sum_views(visits, None, max_bytes, progress=progress, outer=outer)
-    return Assembly([own for own in found.states[0] if isinstance(own, SteinMatrix)], found.rates)
+    return Assembly([own for own in found.under(0) if isinstance(own, SteinMatrix)], found.rates)

@@ -63,8 +63,8 @@ def tempered(balancing: Balancing) -> Balancing:
         raise ValueError(f"balancing: expected a balancing function, such as barker, found {found(balancing)}")
 
     def function(log_ratio: Tensor) -> Tensor:
-        root = (log_ratio.abs() / -2).exp()
-        return balancing(log_ratio) * (2 * root / (1 + root.square()))
+        root = log_ratio.abs().div_(-2).exp_()
+        return balancing(log_ratio) * (2 * root).div_(root.square().add_(1))
 
     return function
 

@@ -50,6 +50,13 @@ class Operator(ABC):
         :returns: ``[E]``
         """
 
+    def weights_each(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
+        """The weights under each of ``K`` models, ``[K, E]``, from log-ratios ``[K, E]``."""
+        weights = torch.empty_like(log_ratio)
+        for own, found in zip(log_ratio, weights, strict=True):  # one after the other: they stay in the cache
+            found.copy_(self.weights(sequences, edits, own))
+        return weights
+
     def under(self, model: SequenceModel) -> Operator:
         """The operator for another model, such as one that was fitted anew; the same if it knows only log-ratios."""
         return self
@@ -159,17 +166,25 @@ class TailBlockOperator(Operator):
         for first in range(0, len(ratios), 3):  # the tail of each of several models
             tail = slice(first, first + 3)
             weights += self._tail_weights(edits.blocks[tail], ratios[tail], len(sequences))
-        return torch.cat(weights)
+        return torch.cat(weights, -1)
+
+    def weights_each(self, sequences: Sequences, edits: Edits, log_ratio: Tensor) -> Tensor:
+        return self.weights(sequences, edits, log_ratio)  # so few edits that all models take hardly longer than one
 
     def _tail_weights(self, blocks: Sequence[SpliceBlock], ratios: Sequence[Tensor], count: int) -> list[Tensor]:
         """The weights of what replaces, appends and removes the last symbol of ``count`` sequences."""
         _, append, remove = blocks
         swap_ratio, append_ratio, remove_ratio = ratios
         up, siblings = block_ratios(blocks, ratios, count)
-        rate_up = self.balancing(up)  # type: ignore[operator]  # made a function in __post_init__
-        share = (append_ratio - up[append.owner]).exp().nan_to_num(nan=0.0)
-        rate_down = self.balancing(remove_ratio - siblings[remove.owner])  # type: ignore[operator]
-        return [torch.zeros_like(swap_ratio), rate_up[append.owner] * share, rate_down]
+        rate_up = self._balanced(up)
+        share = (append_ratio - up[..., append.owner]).exp().nan_to_num(nan=0.0)
+        rate_down = self._balanced(remove_ratio - siblings[..., remove.owner])
+        return [torch.zeros_like(swap_ratio), rate_up[..., append.owner] * share, rate_down]
+
+    def _balanced(self, log_ratio: Tensor) -> Tensor:
+        """The balancing function of log-ratios of any shape; a user's own takes ``[E]``."""
+        found: Tensor = self.balancing(log_ratio.flatten())  # type: ignore[operator]  # made a function in __post_init__
+        return found.view_as(log_ratio)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,10 +263,10 @@ def block_ratios(blocks: Sequence[SpliceBlock], ratios: Sequence[Tensor], count:
     r"""How probable blocks of sequences are, each as a log-ratio to a sequence.
 
     :param blocks: what replaces, appends and removes the last symbol of ``count`` sequences.
-    :param ratios: the log-ratios of these edits.
-    :returns: ``[count]`` each, those of all extensions by one symbol, :math:`\log P_\uparrow(x) / p(x)`, and of all
-        sequences with any last symbol in place of its own, :math:`\log P_\uparrow(x^-) / p(x)` with :math:`x^-` without
-        it.
+    :param ratios: the log-ratios of these edits, ``[..., E]`` each.
+    :returns: ``[..., count]`` each, those of all extensions by one symbol, :math:`\log P_\uparrow(x) / p(x)`, and of
+        all sequences with any last symbol in place of its own, :math:`\log P_\uparrow(x^-) / p(x)` with :math:`x^-`
+        without it.
     """
     swap, append, _ = blocks
     swap_ratio, append_ratio, _ = ratios
@@ -261,7 +276,8 @@ def block_ratios(blocks: Sequence[SpliceBlock], ratios: Sequence[Tensor], count:
 
 
 def logsumexp_by_owner(values: Tensor, owner: Tensor, count: int) -> Tensor:
-    """``[count]``: the log of the sum of exponentials over each owner; ``-inf`` where there is none."""
-    top = values.new_full((count,), -torch.inf).scatter_reduce_(0, owner, values, "amax")
+    """``[..., count]``: the log of the sum of exponentials ``[..., E]`` of each owner, ``-inf`` without any."""
+    shape = (*values.shape[:-1], count)
+    top = values.new_full(shape, -torch.inf).scatter_reduce_(-1, owner.expand_as(values), values, "amax")
     safe = top.masked_fill(top == -torch.inf, 0.0)
-    return values.new_zeros(count).index_add_(0, owner, (values - safe[owner]).exp()).log() + safe
+    return values.new_zeros(shape).index_add_(-1, owner, (values - safe[..., owner]).exp()).log() + safe

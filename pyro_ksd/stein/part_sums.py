@@ -79,7 +79,7 @@ class _SumPart:
     def __call__(self, part: PossiblePart) -> PartSums:
         visits = Visits(self.model, part.load(), self.views, kept_bytes=0, first_row=part.first_row)
         found = sum_views(visits, self.signs)
-        return PartSums([own for own in found.states[0] if isinstance(own, SteinSums)], list(found.rates.values()))
+        return PartSums([own for own in found.under(0) if isinstance(own, SteinSums)], list(found.rates.values()))
 
 
 def check_summable(model: SequenceModel, views: Sequence[View], sequences: Sequences) -> None:
@@ -89,7 +89,7 @@ def check_summable(model: SequenceModel, views: Sequence[View], sequences: Seque
     :raises ValueError: naming the view that compares each sequence with all others.
     """
     visits = Visits(model, sequences[:_PROBED].narrowed(), views, kept_bytes=0)
-    for view, state in zip(views, sum_views(visits, Signs(0, 0)).states[0], strict=True):
+    for view, state in zip(views, sum_views(visits, Signs(0, 0)).under(0), strict=True):
         if not isinstance(state, SteinSums):
             raise ValueError(
                 f"view {view.name!r}: expected a kernel with features for partitioned data, found one that compares "
@@ -122,7 +122,7 @@ def sum_parts(
         count = total.sums[0].signed.shape[1]
         operators = dict.fromkeys(view.operator for view in views)
         rates = dict(zip(operators, total.rates, strict=True))
-        yield Summed([list(total.sums)], rates, rest.part(0, count))
+        yield Summed([[own] for own in total.sums], rates, rest.part(0, count))
         done += count
 
 

@@ -20,7 +20,7 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix, SteinMatrix
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import Operator
 from pyro_ksd.stein.signs import Signs
-from pyro_ksd.stein.sums import SteinSums
+from pyro_ksd.stein.sums import SteinSums, added_each
 from pyro_ksd.stein.views import View
 from pyro_ksd.stein.visits import Chunk, Visits
 
@@ -39,15 +39,24 @@ SteinState = SteinSums | SteinMatrix
 class Summed:
     """What one visit of all sequences gives, seen by ``V`` views under ``K`` models.
 
-    :ivar states: ``K`` times one for each view.
+    :ivar of_views: for each view, what is known of it under each model.
     :ivar rates: for each operator of the views, the sums of all weights, double ``[K]``: how many jumps from all
         sequences are to be expected in a unit of time.
     :ivar signs: those of the sums with random signs; ``None`` if there are no sums.
     """
 
-    states: list[list[SteinState]]
+    of_views: Sequence[Sequence[SteinState]]
     rates: Mapping[Operator, Tensor]
     signs: Signs | None
+
+    @property
+    def states(self) -> list[list[SteinState]]:
+        """``K`` times one for each view."""
+        return [self.under(which) for which in range(len(self.of_views[0]) if self.of_views else 0)]
+
+    def under(self, which: int) -> list[SteinState]:
+        """What is known of each view under one of the models."""
+        return [states[which] for states in self.of_views]
 
 
 def sum_views(
@@ -76,7 +85,7 @@ def sum_views(
     >>> len(found.states[0]), found.states[0][0].signed.shape
     (10, torch.Size([3, 5]))
     """
-    states: dict[View, list[SteinState]] = {}
+    states: dict[View, Sequence[SteinState]] = {}
     rates: dict[Operator, Tensor] = {}
     size = len(visits.sequences)
     edits = {around: int(edit_bounds(around, visits.sequences).sum()) for around in visits.neighborhoods}
@@ -101,9 +110,8 @@ def sum_views(
             states |= running.states(visits.sequences, max_bytes)
             rates |= running.rates
             signs = running.signs
-    each = zip(*(states[view] for view in visits.views), strict=True)
     ordered = {operator: rates[operator] for operator in visits.operators}
-    return Summed([list(of_model) for of_model in each], ordered, signs)
+    return Summed([states[view] for view in visits.views], ordered, signs)
 
 
 class _RunningSums:
@@ -126,7 +134,7 @@ class _RunningSums:
         self._first_row = first_row
         self.num_chunks = 0
         self.num_done = 0
-        self.sums: dict[View, list[SteinSums]] = {}
+        self.sums: dict[View, Sequence[SteinSums]] = {}
         self.rates: dict[Operator, Tensor] = {}
         self._as_fits = as_fits
         self._views = views
@@ -174,11 +182,11 @@ class _RunningSums:
         if self.signs is not None and self._entries > SUMMED_ENTRIES:
             self._sum_up(self.signs)
 
-    def states(self, sequences: Sequences, max_bytes: int) -> dict[View, list[SteinState]]:
+    def states(self, sequences: Sequences, max_bytes: int) -> dict[View, Sequence[SteinState]]:
         """What is known of each view after all sequences were added, one state for each model."""
         if self.signs is not None:
             self._sum_up(self.signs)
-        found: dict[View, list[SteinState]] = {view: list(sums) for view, sums in self.sums.items()}
+        found: dict[View, Sequence[SteinState]] = {**self.sums}
         found |= {view: _whole(features) for view, features in self._features.items() if features}
         for view, edits in self._edits.items():
             with chosen_torch_threads():  # for large blocks of pairs
@@ -198,7 +206,7 @@ class _RunningSums:
                 parts = [[SteinSums.of_parts(_matrices(own), signs) for own in zip(*features, strict=True)]]
             for new in parts:
                 old = self.sums.get(view)
-                self.sums[view] = new if old is None else [one + other for one, other in zip(old, new, strict=True)]
+                self.sums[view] = new if old is None else added_each(old, new)
             features.clear()
         self.num_done += self._count
         self._count = self._entries = 0

@@ -85,28 +85,12 @@ class SteinSums:
         )
 
     @staticmethod
-    def each_of(features: Sequence[FeatureMatrix]) -> list[SteinSums]:
+    def each_of(features: Sequence[FeatureMatrix]) -> Sequence[SteinSums]:
         """The sums of :meth:`of` without signs, for each of ``K`` models of the same sequences."""
         n = len(features[0])
-        if not n or any(own.values.is_sparse for own in features):
+        if not n or any(own.values.is_sparse or own.codes is not None for own in features):
             return [SteinSums.of(own) for own in features]
-        sums = FeatureSums.of(torch.cat([own.values for own in features]), n)
-        norms = sums.squares.sum(1)
-        none = sums.total.new_zeros(sums.total.shape[1], 0)
-        return [
-            SteinSums(
-                count=n,
-                codes=own.codes,
-                total=sums.total[index],
-                squares=sums.squares[index],
-                gains=sums.gains[index],
-                squared_losses=sums.squared_losses[index],
-                norms=norms[index],
-                squared_norms=sums.squared_norms[index],
-                signed=none,
-            )
-            for index, own in enumerate(features)
-        ]
+        return SumsOfModels(n, FeatureSums.of_each([own.values for own in features]))
 
     def __len__(self) -> int:
         return self.count
@@ -160,6 +144,55 @@ class SteinSums:
             return self.total.new_zeros(columns)
         place = torch.searchsorted(self.codes, codes).clamp_(max=len(self.codes) - 1)
         return self.total[place] * (self.codes[place] == codes)
+
+
+@dataclass(frozen=True, eq=False)
+class SumsOfModels(Sequence[SteinSums]):
+    """The sums without signs of the same sequences under each of ``K`` models, with a column for every code.
+
+    They are held together: a check of many posterior draws needs a few of them one by one.
+
+    :param num_sequences: how many there are.
+    :param sums: of the features under each model, ``[K, D]``.
+
+    >>> psi = FeatureMatrix(torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double())
+    >>> both = SumsOfModels(2, FeatureSums.of_each([psi.values, 2 * psi.values]))
+    >>> len(both), both[1].total.tolist(), both.off_diagonal_sums().tolist()
+    (2, [8.0, 2.0], [2.0, 8.0])
+    """
+
+    num_sequences: int
+    sums: FeatureSums
+
+    def __len__(self) -> int:
+        return len(self.sums.total)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[one] for one in range(*index.indices(len(self)))]
+        sums = self.sums
+        return SteinSums(
+            count=self.num_sequences,
+            codes=None,
+            total=sums.total[index],
+            squares=sums.squares[index],
+            gains=sums.gains[index],
+            squared_losses=sums.squared_losses[index],
+            norms=sums.squares[index].sum(),
+            squared_norms=sums.squared_norms[index],
+            signed=sums.total.new_zeros(sums.total.shape[1], 0),
+        )
+
+    def off_diagonal_sums(self) -> Tensor:
+        """:meth:`SteinSums.off_diagonal_sum` under each model, ``[K]``."""
+        return self.sums.off_diagonal
+
+
+def added_each(left: Sequence[SteinSums], right: Sequence[SteinSums]) -> Sequence[SteinSums]:
+    """The sums over the sequences of both, for each model."""
+    if isinstance(left, SumsOfModels) and isinstance(right, SumsOfModels):
+        return SumsOfModels(left.num_sequences + right.num_sequences, left.sums + right.sums)
+    return [one + other for one, other in zip(left, right, strict=True)]
 
 
 def _signed_sums(parts: Sequence[FeatureMatrix], signs: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -76,7 +76,7 @@ class Visits:
         self._group_size = group_size
         self._kept_bytes = kept_bytes
         self._seconds = [0.0]
-        self._which: int | None = None
+        self._models: list[int] | None = None
         self._rows: dict[Neighborhood, list[slice]] = {}
         self._answers: _Kept[tuple[Edits | None, Tensor]] = _Kept(kept_bytes)
         self._features: _Kept[list[SteinMatrix]] = _Kept(kept_bytes)
@@ -114,10 +114,12 @@ class Visits:
         for index in range(len(self.rows(around))) if indices is None else indices:
             yield Chunk(self, around, index)
 
-    def under(self, which: int) -> Visits:
-        """The same under one of the ``K`` models."""
+    def under_some(self, models: Sequence[int]) -> Visits:
+        """The same under some of the ``K`` models, numbered anew; of the others nothing is held."""
         own = copy(self)
-        own._which = which
+        own._models = list(models)
+        own._answers = self._answers.each(lambda answer: (answer[0], answer[1][own._models]))
+        own._features = self._features.each(lambda found: [found[which].copied() for which in models])
         return own
 
     def seen_by(self, views: Sequence[View]) -> Visits:
@@ -160,6 +162,8 @@ class Visits:
         started = perf_counter()
         scored = scored_edits(self.model, around, part, self.first_row + rows.start)
         self._seconds[0] += perf_counter() - started
+        if self._models is not None:
+            scored = replace(scored, log_ratio=scored.log_ratio[self._models])
         kept = (scored.edits if around.is_costly else None, scored.log_ratio)
         self._answers.offer((around, index), kept, _size(scored.log_ratio))
         return scored
@@ -183,26 +187,52 @@ class Chunk:
     @computed_once
     def scored(self) -> ScoredEdits:
         """The edits with their log-ratios: ``[K, E]`` under ``K`` models, ``[E]`` under one."""
-        found = self._visits._answered(self._around, self._index)
-        which = self._visits._which
-        return found if which is None else replace(found, log_ratio=found.log_ratio[which])
+        return self._visits._answered(self._around, self._index)
 
     def weighted(self, operator: Operator) -> WeightedEdits:
         """The edits as an operator weights them."""
         if operator not in self._weighted:
-            self._weighted[operator] = weighted(self.scored, operator)
+            self._weighted[operator] = self._found_weighted(operator)
         return self._weighted[operator]
 
     def features(self, view: View) -> list[SteinMatrix]:
         """The Stein features of a view whose kernel has them, under each of the models."""
-        which = self._visits._which
-        known = self._visits._features.get((view, self._index))
-        if known is not None:
-            return known if which is None else [known[which]]
-        found = list(view.kernel.stein_each(self.weighted(view.operator)))
-        if which is None:
-            self._visits._features.offer((view, self._index), found, sum(map(_matrix_size, found)))
-        return found
+        known = self._known_features(view)
+        if known is None:
+            known = list(view.kernel.stein_each(self.weighted(view.operator)))
+            self._visits._features.offer((view, self._index), known, sum(map(_matrix_size, known)))
+        return known
+
+    def under(self, which: int) -> Chunk:
+        """The same under one of the ``K`` models; the edits are found once for all of them."""
+        return _ChunkOfModel(self, which)
+
+    def _found_weighted(self, operator: Operator) -> WeightedEdits:
+        return weighted(self.scored, operator)
+
+    def _known_features(self, view: View) -> list[SteinMatrix] | None:
+        return self._visits._features.get((view, self._index))
+
+
+class _ChunkOfModel(Chunk):
+    """A chunk under one of several models."""
+
+    def __init__(self, whole: Chunk, which: int) -> None:
+        super().__init__(whole._visits, whole._around, whole._index)
+        self._whole = whole
+        self._which = which
+
+    @computed_once
+    def scored(self) -> ScoredEdits:
+        found = self._whole.scored
+        return replace(found, log_ratio=found.log_ratio[self._which])
+
+    def features(self, view: View) -> list[SteinMatrix]:
+        known = self._known_features(view)
+        return list(view.kernel.stein_each(self.weighted(view.operator))) if known is None else [known[self._which]]
+
+    def _found_weighted(self, operator: Operator) -> WeightedEdits:
+        return self._whole.weighted(operator).of_model(self._which)
 
 
 @dataclass(eq=False)
@@ -214,6 +244,10 @@ class _Kept(Generic[Value]):
 
     def get(self, key: Any) -> Value | None:
         return self.values.get(key)
+
+    def each(self, function: Callable[[Value], Value]) -> _Kept[Value]:
+        """The same with what a function makes of each value, and no room for more."""
+        return _Kept(0, {key: function(value) for key, value in self.values.items()})
 
     def offer(self, key: Any, value: Value, size: int) -> None:
         if size <= self.room:

@@ -62,7 +62,7 @@ def weighted(scored: ScoredEdits, operator: Operator) -> WeightedEdits:
     if log_ratio.ndim == 1:
         weights = operator.weights(sequences, edits, log_ratio)
     else:
-        weights = torch.stack([operator.weights(sequences, edits, own) for own in log_ratio])
+        weights = operator.weights_each(sequences, edits, log_ratio)
     return WeightedEdits(scored.begin, sequences, edits, weights, log_ratio)
 
 

@@ -190,3 +190,29 @@ def test_all_chunks_as_one_have_all_log_ratios_or_none() -> None:
     assert whole.log_ratio.equal(torch.cat([chunk.log_ratio, other.log_ratio]))
     bare = WeightedEdits(2, other.sequences, other.edits, other.weights)
     assert WeightedEdits.cat([chunk, bare], data).log_ratio is None
+
+
+def test_under_one_of_several_models_what_kernels_remember_is_shared_if_the_same_blocks_have_weight() -> None:
+    sequences = Sequences.of(["ab", "b"])
+    edits = zs().edits(sequences)
+    weights = torch.rand(3, len(edits), dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    first, second, _ = edits.split(weights)
+    second[:] = 0.0
+    first[2] = 0.0
+    chunk = WeightedEdits(0, sequences, edits, weights, weights.log())
+    for index in range(3):
+        own = chunk.of_model(index)
+        assert own.weights.equal(weights[index])
+        assert own.log_ratio is not None
+        assert own.log_ratio.equal(weights[index].log())
+        alone = WeightedEdits(0, sequences, edits, weights[index])
+        assert own.has_weight == alone.has_weight
+        assert own.used().weights.equal(alone.used().weights)
+        assert (own.remembered is chunk.remembered) == (index < 2)
+        assert (
+            (own.used().remembered is chunk.used().remembered)
+            == (own.used().edits is chunk.used().edits)
+            == (index < 2)
+        )
+    assert chunk.weights_by_edit.equal(weights.t())
+    assert chunk.weights_by_edit.is_contiguous()

@@ -26,11 +26,14 @@ from pyro_ksd.fit_tests.localization import (
     joined_localization,
     localize,
     localize_part,
+    localize_under_each,
     mean_localization,
+    mean_of_sums,
 )
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, SurpriseKernel
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models import AutoregressiveModel, IndependentSequence, MarkovSequence
+from pyro_ksd.models.model_batch import ModelList
 from pyro_ksd.results.labels import feature_labels
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.assembly import stein_matrices
@@ -292,6 +295,65 @@ def test_the_mean_of_several_models_counts_what_one_does_not_report_as_nothing()
     assert mean.features.code.tolist() == mean.features.symbols[:, 0].tolist() == [5, 7]
     assert mean.features.share.tolist() == pytest.approx([4.0, 4 / 3])
     assert mean.features.p_value.tolist() == pytest.approx([0.1, (0.1 + 1 + 1) / 3])
+
+
+def test_rows_are_numbered_as_they_come() -> None:
+    rows = torch.tensor([[2, -1, 7], [0, 5, 7], [2, -1, 7], [2, -1, 0], [0, 5, 7]])
+    number, first = localization._numbered(rows)
+    assert number.tolist() == [0, 1, 0, 2, 1]
+    assert first.tolist() == [0, 1, 3]
+    for nothing in localization._numbered(rows[:0]):
+        assert nothing.shape == (0,)
+        assert nothing.dtype == torch.long
+    many = torch.randint(0, 2, (1000, 40), generator=seeded(0)).cumsum(1) % 2
+    assert localization._numbered(many)[1].tolist() == list(range(1000))
+
+
+def test_places_under_several_models_are_the_mean_of_those_under_each() -> None:
+    models, data = [walk(), walk(hold=0.3), walk(hold=0.6)], walk(hold=0.4).draw(12, seeded(0))
+    views = [*default_views(), View("Hamming", ZanellaOperator(), HammingKernel())]
+    views.append(View("both", ZanellaOperator(), ContiguousKernel(1) + ContiguousKernel(2)))
+    results = [fit(model, data, views, draws=5) for model in models]
+    states, extremes = [result.states for result in results], [result.null.extreme for result in results]
+    visits = Visits(ModelList(models), data, views)
+    together = localize_under_each(visits, states, extremes)
+    parts = [
+        localize_under_each(Visits(ModelList(models[own]), data, views), states[own], extremes[own])
+        for own in (slice(0, 2), slice(2, 3))
+    ]
+    for index, view in enumerate(views):
+        assert (together[index].count, parts[0][index].count) == (3, 2)
+        found = mean_of_sums([together[index]])
+        expected = mean_localization([localize(result, attribution=True)[index] for result in results])
+        again = mean_of_sums([part[index] for part in parts])
+        for own in (found, again):
+            assert own.contribution is not None
+            assert expected.contribution is not None
+            torch.testing.assert_close(own.contribution, expected.contribution, rtol=1e-9, atol=1e-12)
+            order = own.shown.sequence.argsort(), expected.shown.sequence.argsort()
+            torch.testing.assert_close(
+                own.shown.attribution[order[0]],
+                expected.shown.attribution[order[1]],
+                rtol=1e-9,
+                atol=1e-12,
+                equal_nan=True,
+            )
+            assert (own.features is None) == (expected.features is None)
+            if own.features is not None and expected.features is not None:
+                torch.testing.assert_close(own.features.p_value.sort().values, expected.features.p_value.sort().values)
+                torch.testing.assert_close(own.features.share.sum(), expected.features.share.sum())
+        shares = torch.stack(
+            [
+                edit_shares(
+                    weighted_edits(model, view.operator, data), view, stein_matrices(model, data, [view])[0], 12
+                )
+                for model in models
+            ]
+        ).mean(0)
+        known = found.edits.share[found.edits.share != 0]
+        top = shares[shares != 0].sort(descending=True).values
+        assert len(known) > 50 or index  # some views have hardly any edits with a positive share
+        torch.testing.assert_close(known, top[: len(known)], rtol=1e-9, atol=1e-12)
 
 
 def test_progress_can_be_seen_and_switched_off(terminal: pytest.CaptureFixture[str]) -> None:

@@ -457,10 +457,15 @@ def test_blocks_stay_evaluated_in_the_process_that_began_alone() -> None:
     with progress.progress_bar(show=False, desc="draws", unit="draw", total=len(posterior)) as bar:
         parts = predictive._Parts(posterior, DATA, default_views()[:1], False, PAIR_BYTES, bar)
         [block] = draw_blocks(len(posterior), len(posterior), seeded_generator(0))
-        assert parts.of(block) is parts.of(block)
+        assert parts.to_localize(block) is not parts.to_localize(block)
+        parts.compared(block)
+        found = parts.to_localize(block)
+        assert found is parts.to_localize(block)
+        assert len(found.states) == len(posterior)
         sent = cloudpickle.loads(cloudpickle.dumps(parts))
     assert sent.localized(block) == list(range(len(posterior)))
-    assert sent.of(block) is not sent.of(block)  # a worker has many blocks, one after the other
+    sent.compared(block)
+    assert sent.to_localize(block) is not sent.to_localize(block)  # a worker has many blocks, one after the other
 
 
 def test_each_block_of_draws_has_random_numbers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

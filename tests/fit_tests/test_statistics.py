@@ -10,8 +10,16 @@ import torch
 from example_matrices import MATRICES, PSI, sparse
 from torch import Tensor
 
-from pyro_ksd.fit_tests.statistics import p_value, u_statistic, v_statistic, weighted_u_statistics
+from pyro_ksd.fit_tests.statistics import (
+    p_value,
+    p_values_of_largest,
+    u_statistic,
+    u_statistics_under_each,
+    v_statistic,
+    weighted_u_statistics,
+)
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
+from pyro_ksd.stein.sums import SteinSums
 
 
 @pytest.mark.parametrize("name", MATRICES)
@@ -77,3 +85,20 @@ def test_one_weighted_statistic_that_overflows_is_enough() -> None:
     assert weighted_u_statistics(FeatureMatrix(PSI), weights[:1]).isfinite().all()
     with pytest.raises(ValueError, match="the statistic overflows"):
         weighted_u_statistics(FeatureMatrix(PSI), weights)
+
+
+def test_p_values_against_draws_of_the_largest() -> None:
+    generator = torch.Generator().manual_seed(0)
+    null = torch.rand(50, dtype=torch.double, generator=generator).mul_(20).round_()
+    observed = torch.cat([null[:10], null[:10] * (1 + 1e-13), null[:10] + 0.5, torch.tensor([-1.0, 30.0]).double()])
+    expected = torch.stack([p_value(value, null) for value in observed])
+    assert p_values_of_largest(observed, null).equal(expected)
+    assert p_values_of_largest(observed[:0], null).shape == (0,)
+
+
+def test_statistics_under_several_models() -> None:
+    psi = torch.randn(3, 5, 4, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    each = SteinSums.each_of([FeatureMatrix(own) for own in psi])
+    expected = torch.stack([u_statistic(SteinSums.of(FeatureMatrix(own))) for own in psi])
+    for states in (each, list(each), [FeatureMatrix(own) for own in psi]):
+        torch.testing.assert_close(u_statistics_under_each(states), expected)

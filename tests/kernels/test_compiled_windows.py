@@ -144,6 +144,19 @@ def test_a_witness_need_not_know_the_features_of_the_edits(form: str) -> None:
         assert not kernel.steps_along(asked, nothing).any()
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_several_models_at_once_give_the_bits_of_each_alone(name: str) -> None:
+    kernel = KERNELS[name]
+    for around in ("zs", "all of it"):
+        chunk = chunk_of([[0, 1, 2, 1, 1, 0], [2, 2], [1], []], 3, AROUND[around], models=5)
+        with patched("dense"):
+            found = kernel.stein_features_each(chunk)
+            for own, weights in zip(found, chunk.weights, strict=True):
+                [alone] = kernel.stein_features_each(WeightedEdits(0, chunk.sequences, chunk.edits, weights))
+                assert not own.values.is_sparse
+                assert own.values.equal(alone.values)
+
+
 def test_the_forms_are_what_their_names_say() -> None:
     chunk = chunk_of([[0, 1, 2, 3, 4, 5], [3, 3]], 20, zs())
     kernel = ContiguousKernel(2)
@@ -152,7 +165,7 @@ def test_the_forms_are_what_their_names_say() -> None:
             fast = kernel._compiled_windows(chunk.sequences, chunk.edits, kernel.shapes[0])
             assert fast is not None
             assert fast._is_direct == (form != "hash table")
-            assert fast.stein_features(chunk.weights)[0].values.is_sparse == is_sparse
+            assert fast.stein_features(chunk)[0].values.is_sparse == is_sparse
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,16 @@ def test_sums_over_groups(size: int, form: str, compiled: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("compiled", ["0", "1"])
+def test_sums_over_each_of_several_tensors(compiled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, compiled)
+    parts = [PSI, PSI.flip(0) * 2, FORMS["not contiguous"](PSI + 1)]
+    found = FeatureSums.of_each(parts)
+    for index, values in enumerate(parts):
+        for name, expected in vars(FeatureSums.of(values, len(values))).items():
+            assert getattr(found, name)[index].equal(expected[0])
+
+
+@pytest.mark.parametrize("compiled", ["0", "1"])
 @pytest.mark.parametrize("form", FORMS)
 def test_sums_over_nothing(form: str, compiled: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SWITCH, compiled)

@@ -29,6 +29,7 @@ def test_every_form_is_the_same_matrix(name: str) -> None:
     assert_same(matrix.others(), hollow.sum(1))
     assert_same(matrix.off_diagonal_sums(7), hollow.sum()[None])
     assert_same(matrix.scaled(3.0).dense(), 3 * H)
+    assert matrix.copied().dense().equal(matrix.dense())
     weights = torch.tensor([[1, -1, 1, 1, -1, -1, 1], [2, 0, -1, 3, 0, 1, 0.5]], dtype=torch.double)
     assert_same(matrix.off_diagonal_form(weights), torch.stack([w @ hollow @ w for w in weights]))
 

@@ -452,3 +452,19 @@ def test_known_lengths_are_those_of_the_model_that_is_asked() -> None:
     assert (under.name, under.kernel, under.weight) == (view.name, view.kernel, 0.5)
     assert isinstance(under.operator, LengthOperator)
     assert under.operator.distribution.probability.equal(other.distribution.probability)
+
+
+def test_the_tail_under_several_models_shows_a_balancing_function_flat_log_ratios() -> None:
+    shapes = []
+
+    def flat(log_ratio: torch.Tensor) -> torch.Tensor:
+        shapes.append(log_ratio.ndim)
+        return log_ratio.sigmoid()
+
+    data = Sequences.of(["ab", "b", "aba"])
+    operator, plain = TailBlockOperator(flat), TailBlockOperator()
+    edits = operator.neighborhood.edits(data)
+    log_ratio = torch.randn(4, len(edits), dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    found = operator.weights_each(data, edits, log_ratio)
+    torch.testing.assert_close(found, torch.stack([plain.weights(data, edits, own) for own in log_ratio]))
+    assert set(shapes) == {1}

@@ -12,7 +12,7 @@ from torch import Tensor
 from pyro_ksd.fit_tests.statistics import diagonal_sums, signed_u_statistics, u_statistic, v_statistic
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix, GramMatrix
 from pyro_ksd.stein.signs import Signs
-from pyro_ksd.stein.sums import SteinSums
+from pyro_ksd.stein.sums import SteinSums, SumsOfModels, added_each
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -163,6 +163,26 @@ def test_sums_of_several_models_are_those_of_each(form: str, rows: int) -> None:
                 torch.testing.assert_close(own, other)
             else:
                 assert own == other
+
+
+def test_sums_of_several_models_are_held_together() -> None:
+    matrices = [FeatureMatrix(PSI[:4]), FeatureMatrix(2 * PSI[:4].flip(0))]
+    found = SteinSums.each_of(matrices)
+    assert isinstance(found, SumsOfModels)
+    assert len(found) == len(found[:]) == 2
+    with pytest.raises(IndexError):
+        found[2]
+    later = SteinSums.each_of([FeatureMatrix(PSI[4:]), FeatureMatrix(PSI[4:])])
+    assert isinstance(added_each(found, later), SumsOfModels)
+    for others in (later, list(later)):
+        for index, own in enumerate(added_each(found, others)):
+            expected = found[index] + later[index]
+            assert own.count == expected.count == N
+            for name in ("total", "squares", "gains", "squared_losses", "norms", "squared_norms", "signed"):
+                torch.testing.assert_close(getattr(own, name), getattr(expected, name))
+    torch.testing.assert_close(found.off_diagonal_sums(), torch.stack([own.off_diagonal_sum() for own in found]))
+    with_codes = SteinSums.each_of([FeatureMatrix(PSI, torch.arange(1, D + 1)), FeatureMatrix(PSI)])
+    assert [own.codes is None for own in with_codes] == [False, True]
 
 
 def sums_in_columns(codes: list[int] | None) -> SteinSums:

@@ -17,6 +17,7 @@ from pyro_ksd.edits.weighted_edits import chunk_rows
 from pyro_ksd.fit_tests.absolute import goodness_of_fit
 from pyro_ksd.fit_tests.localization import localize
 from pyro_ksd.kernels import ContiguousKernel, HammingKernel, StartKernel
+from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models.model_batch import ModelList
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.operators import ZanellaOperator
@@ -157,12 +158,39 @@ def test_visits_under_one_of_several_models(kept_bytes: int) -> None:
     visits = Visits(ModelList(models), data, views, kept_bytes)
     sum_views(visits, Signs(0, 0))
     for index, model in enumerate(models):
-        own, alone = visits.under(index), Visits(model, data, views)
-        for view in views:
-            [found], [expected] = own.whole(view), alone.whole(view)
-            torch.testing.assert_close(found.dense(), expected.dense(), rtol=1e-10, atol=1e-12)
-        for one, other in zip(own.chunks(own.neighborhoods[0]), alone.chunks(own.neighborhoods[0]), strict=True):
-            torch.testing.assert_close(one.scored.log_ratio, other.scored.log_ratio)
+        alone = Visits(model, data, views)
+        for around in visits.neighborhoods:
+            for chunk, other in zip(visits.chunks(around), alone.chunks(around), strict=True):
+                one = chunk.under(index)
+                torch.testing.assert_close(one.scored.log_ratio, other.scored.log_ratio)
+                assert one.scored.edits is chunk.scored.edits
+                for view in visits.views_of(around):
+                    [found], [expected] = one.features(view), other.features(view)
+                    torch.testing.assert_close(found.dense(), expected.dense(), rtol=1e-10, atol=1e-12)
+                    weights = one.weighted(view.operator).weights
+                    torch.testing.assert_close(weights, other.weighted(view.operator).weights)
+
+
+@pytest.mark.parametrize("kept_bytes", [2**28, 0])
+def test_visits_under_some_of_several_models(kept_bytes: int) -> None:
+    """They are numbered anew, and nothing is held of the others."""
+    views = [*default_views(), View("Hamming", ZanellaOperator(), HammingKernel())]
+    visits = Visits(ModelList([walk(hold=hold) for hold in (0.1, 0.2, 0.3, 0.4)]), walks(9), views, kept_bytes)
+    sum_views(visits, Signs(0, 0))
+    some = visits.under_some([3, 1])
+    for around in visits.neighborhoods:
+        for own, chunk in zip(some.chunks(around), visits.chunks(around), strict=True):
+            for number, index in enumerate((3, 1)):
+                assert own.under(number).scored.log_ratio.equal(chunk.under(index).scored.log_ratio)
+                for view in some.views_of(around):
+                    [found], [expected] = own.under(number).features(view), chunk.under(index).features(view)
+                    assert found.dense().equal(expected.dense())
+    assert bool(some._features.values) == bool(kept_bytes)
+    for log_ratio in (log_ratio for _, log_ratio in some._answers.values.values()):
+        assert log_ratio.untyped_storage().nbytes() == 2 * log_ratio.shape[1] * 8
+    for [matrix, _] in some._features.values.values():
+        if isinstance(matrix, FeatureMatrix) and not matrix.values.is_sparse:
+            assert matrix.values.untyped_storage().nbytes() == matrix.values.numel() * 8
 
 
 def test_fewer_views() -> None:

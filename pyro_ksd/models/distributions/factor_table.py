@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,7 +74,7 @@ class FactorTable:
         """
         flat = self._for_compiled_loops(edits)
         if flat is not None:
-            return self._compiled_ratios(sequences, flat, terms, rows)
+            return self._compiled_ratios(sequences, flat, terms, [rows])[0]
         parts = [self.values[:0]]
         for block, before, after in self._windows(sequences, edits):
             offset = None if rows is None else rows.index_select(0, block.owner) * self._size
@@ -92,7 +92,7 @@ class FactorTable:
         flat = self._for_compiled_loops(edits)
         if flat is not None:
             members = torch.arange(len(self))[:, None].expand(-1, len(sequences))
-            return torch.stack([self._compiled_ratios(sequences, flat, None, rows) for rows in members])
+            return self._compiled_ratios(sequences, flat, None, list(members))
         tables = self.values.view(-1, self._size)
         parts = [tables[:, :0]]
         for _, before, after in self._windows(sequences, edits):
@@ -124,19 +124,20 @@ class FactorTable:
         return torch.from_numpy(sums)
 
     def _compiled_ratios(
-        self, sequences: Sequences, edits: FlatEdits, terms: Tensor | None, rows: Tensor | None
+        self, sequences: Sequences, edits: FlatEdits, terms: Tensor | None, rows_each: Sequence[Tensor | None]
     ) -> Tensor:
-        """As :meth:`log_ratio`."""
+        """As :meth:`log_ratio`, for each of several choices of the members, ``[K, E]``."""
         from pyro_ksd.edits.compiled_factors import log_ratios
 
         padded = self._with_boundary(sequences.tokens, ~sequences.mask, self.order, 1).numpy()
         lengths = np.ascontiguousarray(sequences.lengths.numpy())
-        factors = self._factors(rows, len(lengths))
+        factors_each = [self._factors(rows, len(lengths)) for rows in rows_each]
         lengths_terms = np.zeros(0) if terms is None else np.ascontiguousarray(terms.detach().numpy())
-        ratios = np.empty(edits.num_edits)
+        ratios = np.empty((len(rows_each), edits.num_edits))
 
         def loop(first: int, last: int) -> None:
-            log_ratios(first, last, padded, lengths, edits, factors, lengths_terms, ratios)
+            for factors, own in zip(factors_each, ratios, strict=True):
+                log_ratios(first, last, padded, lengths, edits, factors, lengths_terms, own)
 
         share_rows(loop, edits.work)
         return torch.from_numpy(ratios)
