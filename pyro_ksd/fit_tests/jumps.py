@@ -8,7 +8,7 @@ Of the edits around the data, only those that change :math:`c` count for its fac
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
