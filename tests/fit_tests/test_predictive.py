@@ -280,7 +280,7 @@ def test_a_long_range_term_of_replicated_data_leaves_nothing_of_the_tables(tmp_p
     often = {**VALUES, "moves": VALUES["moves"] * torch.tensor([0.2, 5.0, 0.2])}
     often["moves"] = often["moves"] / often["moves"].sum(-1, keepdim=True)
     options: dict[str, Any] = {"posterior": often, "seed": 4, "progress": False}
-    assert PosteriorModels(with_word, data, often, order="auto").verified_order == 1
+    assert PosteriorModels(with_word, data, often, order="auto").verified_form == 1
     expected = ksd_check(with_word, data, order=None, **options)
     for _ in range(2):  # the second time from the checkpoint
         found = ksd_check(with_word, data, checkpoint=tmp_path / "kept", **options)

@@ -42,7 +42,7 @@ class Planted(ModelBatch):
 
 def test_the_models_answer_for_the_data_and_the_tables_for_other_data_sets() -> None:
     models = Planted(0.0)
-    batch = VerifiedBatch(models, SIZE, order=1)
+    batch = VerifiedBatch(models, SIZE, form=1)
     assert len(batch) == len(CHAINS)
     assert batch.log_ratio(DATA, EDITS).equal(models.log_ratio(DATA, EDITS))
     assert batch.log_joint(DATA).equal(models.log_joint(DATA))
@@ -56,13 +56,13 @@ def test_one_wrong_ratio_of_the_data_under_one_model_is_noticed() -> None:
     models = Planted(1.0)
     near = Sequences.of([[0, 1, 1, 1]], SIZE)  # no long-range term, but edits have it
     with pytest.raises(DisagreeingTablesError):
-        VerifiedBatch(models, SIZE, order=1).log_ratio(near, zs().edits(near))
+        VerifiedBatch(models, SIZE, form=1).log_ratio(near, zs().edits(near))
 
 
 def test_a_wrong_log_joint_under_one_model_is_noticed() -> None:
     none = EDITS.select(torch.zeros(0, dtype=torch.long))
     for which, is_noticed in ((torch.full((5,), 2), False), (torch.tensor([3, 0, 0, 2, 1]), True)):
-        batch = VerifiedBatch(Planted(1.0), SIZE, order=1)
+        batch = VerifiedBatch(Planted(1.0), SIZE, form=1)
         batch.log_ratio_each(DATA, none, which)
         if is_noticed:
             with pytest.raises(DisagreeingTablesError):
