@@ -51,9 +51,7 @@ _LEAST = 100  # edits that are compared, if there are so many
 _WORTHWHILE = 4  # how many edits the data must have for each word of a table, or to recover an automaton from
 _TOLERANCE = 1e-6  # of log-joints, absolute and relative; so that of log-ratios is relative to the log-joints
 _TOLERANCE_OF_AUTOMATA = 1e-9  # the same where a number was compared with that of a twin
-_UNSURE = (
-    0.5  # the share of sequences, up to which it is worthwhile to ask the model for those an automaton leaves open
-)
+_UNSURE = 0.5  # the share of sequences that an automaton does not know, up to which it is worthwhile
 
 
 class DisagreeingTablesError(Exception):
