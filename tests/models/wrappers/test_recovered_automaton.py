@@ -185,6 +185,10 @@ def test_a_singular_matrix_leaves_its_model_unknown() -> None:
     data = WORDS[50:60]
     assert same_or_unknown(found.log_joint(data.padded(-1), zeros(data)), one.log_joint(data)) == 0
     assert found.log_joint(data.padded(-1), zeros(data) + 1).isnan().all()
+    singular = torch.stack([torch.zeros(2, 2), torch.eye(2)]).double()
+    solved = recovered_automaton._solved(singular, torch.ones(2, 2, 1).double())
+    assert solved[0].isnan().all()
+    assert solved[1].eq(1).all()
 
 
 def test_large_alphabets_and_factors_of_any_size() -> None:
