@@ -306,7 +306,7 @@ def hidden_posterior(num: int) -> dict[str, Tensor]:
 
 
 def test_automata_that_nobody_asked_for_change_nothing_but_the_time() -> None:
-    data, posterior = hidden_data(60), hidden_posterior(12)
+    data, posterior = hidden_data(50), hidden_posterior(6)
     found, expected = (
         ksd_check(hidden_by_steps, data, posterior=posterior, order=order, seed=4, progress=False)
         for order in ("auto", None)
@@ -343,11 +343,11 @@ def test_a_rare_term_of_replicated_data_leaves_nothing_of_the_automata(tmp_path:
                     pyro.sample(f"stop_{t}", dist.Bernoulli(HALF[0]), obs=(lengths == t + 1).double())
         return None
 
-    data = hidden_data(80)
+    data = hidden_data(60)
     around = zs().edits(data)
     edited = around.apply(data)
     data = data[around.sum_by_owner(contains(edited.tokens, edited.lengths).double()) == 0]
-    posterior = hidden_posterior(12)
+    posterior = hidden_posterior(8)
     options: dict[str, Any] = {"posterior": posterior, "seed": 4, "progress": False}
     form = PosteriorModels(with_word, data, posterior, order="auto").verified_form
     assert found_by(form) == {"verified_states": STATES}

@@ -282,7 +282,7 @@ def test_no_words_of_what_is_no_small_automaton(term: Any) -> None:
     assert found_words([Unfactored(drawn)], data) is not None
     assert found_form([model], data) is None
     assert with_verified_tables(model, data) is None
-    options: dict[str, Any] = {"num_bootstrap": 10, "localize": False, "progress": False}
+    options: dict[str, Any] = {"num_bootstrap": 5, "localize": False, "progress": False}
     found, expected = (ksd_check(model, data, order=order, **options) for order in ("auto", None))
     assert not any("verified" in name for name in found["ksd"].attrs)
     assert_same_check(expected, found, exactly=True)
