@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyro_programs as programs
+import pyro_styles_hmm
 import pytest
 import torch
 from example_automata import Unfactored, hidden_markov
@@ -257,6 +258,39 @@ def test_a_program_with_hidden_states_has_words() -> None:
     assert found_by(found_form([as_model(programs.chain_with_stop, data)], data)) == {"verified_order": 1}
 
 
+@pytest.mark.parametrize(
+    ("name", "states"),
+    [
+        ("tones and priors", 2),
+        ("autoregressive HMM", 6),
+        ("factorial HMM", 6),
+        ("second-order HMM", 4),
+        ("neural HMM", 8),
+    ],
+)
+def test_hidden_markov_programs_of_all_styles_have_words(name: str, states: int) -> None:
+    style = pyro_styles_hmm.STYLES[name]
+    generator = torch.Generator().manual_seed(0)
+    data = Sequences.of(torch.randint(0, style.size, (40, 8), generator=generator), style.size)
+    model = as_model(style.program, data, parameters=style.parameters)
+    words = found_words([model], data)
+    assert found_by(words) == {"verified_states": states}
+    assert words is not None
+    few = data[:5]
+    edits = zs().edits(few)
+    tables = VerifiedTables(ModelList([model]), style.size, words)
+    found = tables.log_ratio(few, edits, zeros(few))
+    torch.testing.assert_close(found, model.log_ratio(few, edits), rtol=0, atol=1e-11)
+
+
+def test_rounding_errors_of_single_precision_hide_the_states() -> None:
+    class Single(Unfactored):
+        def log_joint(self, sequences: Sequences) -> Tensor:
+            return super().log_joint(sequences).float().double()
+
+    assert found_words([Single(HIDDEN)], FROM_HIDDEN) is None
+
+
 def over_factorial(sequences: Sequences) -> Tensor:
     return -(sequences.lengths + 1.0).double().lgamma()
 
@@ -337,14 +371,17 @@ def test_a_rare_term_beside_hidden_states_is_noticed(log_factor: float) -> None:
     tables.check(near, edits, HIDDEN.log_ratio(near, edits)[None], HIDDEN.log_joint(near)[None])
 
 
-def test_a_check_by_an_automaton_is_the_same_and_asks_the_model_for_less() -> None:
-    quick, slow = Unfactored(HIDDEN), Unfactored(HIDDEN)
-    found, expected = (check_of(model, order, FROM_HIDDEN) for model, order in ((quick, "auto"), (slow, None)))
+@pytest.mark.parametrize("states", [2, 4, 8])
+def test_a_check_by_an_automaton_is_the_same_and_asks_the_model_for_less(states: int) -> None:
+    model = hidden_markov(states, stop=0.15)
+    data = model.draw(60, torch.Generator().manual_seed(1))
+    quick, slow = Unfactored(model), Unfactored(model)
+    found, expected = (check_of(one, order, data) for one, order in ((quick, "auto"), (slow, None)))
     # The view of the length enlarges rounding errors at lengths that are hardly possible.
     assert_same_check(expected, found, exactly=False, error=1e-8)
     assert found["ksd"]["p_value"].equals(expected["ksd"]["p_value"])
     assert found["ksd"]["statistic"].equals(expected["ksd"]["statistic"])
-    assert found["ksd"].attrs["verified_states"] == 4
+    assert found["ksd"].attrs["verified_states"] == states
     assert found["ksd"].attrs["verified_share"] == 0.01
     assert "verified_states" not in expected["ksd"].attrs
     assert quick.num_scored < slow.num_scored / 4
