@@ -110,6 +110,8 @@ def hankel_words(log_joint: LogJoint, alphabet_size: int, most: int) -> HankelWo
     """
     generator = torch.Generator().manual_seed(0)
     count = min(_CANDIDATES, int(most**0.5))
+    if not count:
+        return None
     letters: list[Word] = [(symbol,) for symbol in range(alphabet_size)]
     best: HankelWords | None = None
     largest = 0.0

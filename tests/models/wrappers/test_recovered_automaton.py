@@ -167,6 +167,7 @@ def test_no_more_sequences_are_evaluated_than_are_worthwhile() -> None:
         return set(map(tuple, sequences.to_lists()))
 
     assert hankel_words(counted, SIZE, 4 * 4 * SIZE - 1) is None
+    assert hankel_words(counted, SIZE, 0) is None
     words = hankel_words(counted, SIZE, 100)
     assert words is not None
     assert words.states == 4
