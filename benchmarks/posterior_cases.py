@@ -162,7 +162,7 @@ class KnownPosterior:
     num_chains = 1
     alphabet_size = SIZE
     is_normalized = False  # so that no log-likelihoods are kept
-    verified_order = None
+    verified_form = None
     tables = None
 
     def __init__(self, case: Case, values: Values) -> None:

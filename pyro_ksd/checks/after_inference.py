@@ -83,7 +83,7 @@ def posterior_check(
             progress=request.progress,
         )
     warn_of_constant_features(found.views, torch.cat([found.realized, found.replicated.statistic]))
-    settings = prepared.settings | tables_used(found.verified_order)
+    settings = prepared.settings | tables_used(found.verified_form)
     group = posterior_group(posterior, draws)
     return predictive_datatree(found, sequences, prepared.impossible_sites, settings=settings, posterior=group)
 

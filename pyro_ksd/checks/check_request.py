@@ -23,8 +23,8 @@ class CheckRequest:
 
     They have the meaning that they have there, and are checked before anything is computed.
 
-    :ivar verifies_tables: whether tables of short sequences may draw data sets in place of the model, as long as they
-        agree with it: ``order="auto"``.
+    :ivar verifies_tables: whether tables or automata may give the ratios of drawn data sets in place of the model, as
+        long as they agree with it: ``order="auto"``.
     """
 
     views: str | View | Sequence[str | View] | None

@@ -71,7 +71,7 @@ def parameter_check(
             seed=request.seed,
             progress=request.progress,
         )
-        settings |= tables_used(result.verified_order)
+        settings |= tables_used(result.verified_form)
         warn_of_constant_features(result.views, torch.cat([result.statistic[None], result.null.statistic]))
         if not request.localize:
             return p_value_datatree(result, sequences, prepared.impossible_sites, settings=settings)

@@ -95,8 +95,8 @@ def ksd_check(
     :param parameters: values of a program's global sample sites and ``pyro.param`` sites, by name.
     :param order: the order of a program whose steps depend only on the ``order`` symbols before them. This makes the
         check of long sequences much faster. See :class:`~pyro_ksd.models.TabulatedModel`. ``"auto"`` looks for such an
-        order: tables then give the log-ratios of data sets drawn from the model, as long as they agree with it, but
-        never those of the data. ``None`` uses no tables.
+        order, or else for few hidden states: tables or automata then give the log-ratios of data sets drawn from the
+        model, as long as they agree with it, but never those of the data. ``None`` uses neither.
     :param end: the symbol with which every sequence ends, or a list of such symbols, for a model that draws
         symbols until it draws one of them. The symbol is part of the data, and edits happen before it.
     :param marginal: how to integrate over continuous latents that each sequence has, such as the code of a VAE or a

@@ -13,7 +13,7 @@ from pyro_ksd.checks.check_setup import CheckSetup, set_up_check
 from pyro_ksd.checks.views_argument import kinds_of_edits
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.wrappers.verified_tables import SHARE
+from pyro_ksd.models.wrappers.verified_tables import SHARE, Form, found_by
 from pyro_ksd.sequences.container import Sequences
 
 Settings = dict[str, str | int | float]
@@ -82,9 +82,9 @@ def settings_of(setup: CheckSetup, request: CheckRequest) -> Settings:
     return settings
 
 
-def tables_used(order: int | None) -> Settings:
-    """What a result says of verified tables: their order and what share of edits was verified, if there were any."""
-    return {} if order is None else {"verified_order": order, "verified_share": SHARE}
+def tables_used(form: Form | None) -> Settings:
+    """What a result says of verified tables or automata, and what share of edits was verified, if there were any."""
+    return {} if form is None else {**found_by(form), "verified_share": SHARE}
 
 
 def report_impossible(message: str, num_possible: int) -> None:

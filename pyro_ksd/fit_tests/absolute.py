@@ -31,7 +31,7 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_possible
-from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError, VerifiedTables, with_verified_tables
+from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError, Form, VerifiedTables, with_verified_tables
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.signs import Signs
@@ -76,8 +76,8 @@ class GoodnessOfFit:
     :ivar sample: visits of some of the data at even distances, of all of them if they are not large.
     :ivar states: what is known of each view: the sums of its features, or its Stein kernel matrix.
     :ivar seconds: the time that each stage took.
-    :ivar verified_order: the order of the tables that stood in for the model in the statistics of null draws, ``None``
-        if none did; see ``models/wrappers/verified_tables``.
+    :ivar verified_form: that of the table or automaton that stood in for the model in the statistics of null draws,
+        ``None`` if none did; see ``models/wrappers/verified_tables``.
     """
 
     views: tuple[View, ...]
@@ -90,7 +90,7 @@ class GoodnessOfFit:
     sample: Visits
     states: tuple[SteinState, ...]
     seconds: Mapping[str, float]
-    verified_order: int | None
+    verified_form: Form | None
 
     @property
     def num_sequences(self) -> int:
@@ -133,8 +133,8 @@ def goodness_of_fit(
         :func:`~pyro_ksd.fit_tests.refitted_bootstrap`.
     :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.
     :param num_bootstrap: the number of null draws; p-values are multiples of ``1 / (num_bootstrap + 1)``.
-    :param verified_tables: whether tables may stand in for the model in the statistics of data sets that are drawn from
-        it, see ``models/wrappers/verified_tables``.
+    :param verified_tables: whether a table or automaton may stand in for the model in the statistics of data sets that
+        are drawn from it, see ``models/wrappers/verified_tables``.
     :param seed: of all random numbers; the same seed gives the same result.
     :param checkpoint: where finished null draws are kept, so that the same call can go on from there.
     :param max_bytes: the memory for a block of the kernel matrix of kernels without features.
@@ -155,7 +155,7 @@ def goodness_of_fit(
     check_number("num_bootstrap", num_bootstrap, least=1)
     check_flag("verified_tables", verified_tables)
     seed = as_seed(seed)
-    order: int | None = None
+    form: Form | None = None
     check_possible(model, sequences, log_joint)
     kind = bootstrap_kind(model, sequences, views, bootstrap, refitted=refit is not None)
     if kind == "wild":
@@ -198,7 +198,7 @@ def goodness_of_fit(
         }
         if refit is None:
             verified = with_verified_tables(model, sequences) if verified_tables else None
-            null, order = _parametric_draws(model, verified, len(sequences), views, num_bootstrap, generator, options)
+            null, form = _parametric_draws(model, verified, len(sequences), views, num_bootstrap, generator, options)
         else:
             null = refitted_bootstrap(model, refit, len(sequences), views, num_bootstrap, generator, **options)
     weights = torch.tensor([view.weight for view in views], dtype=torch.double)
@@ -218,7 +218,7 @@ def goodness_of_fit(
             "kernels": assembled - started - model_seconds,
             "bootstrap": perf_counter() - assembled,
         },
-        verified_order=order,
+        verified_form=form,
     )
 
 
@@ -230,8 +230,8 @@ def _parametric_draws(
     num_draws: int,
     generator: torch.Generator,
     options: Mapping[str, Any],
-) -> tuple[NullDraws, int | None]:
-    """The null draws of the parametric bootstrap, and the order of the tables that they were made with, if any.
+) -> tuple[NullDraws, Form | None]:
+    """The null draws of the parametric bootstrap, and the form of the table or automaton that made them, if any.
 
     :param verified: the model with verified tables, and these.
     """
@@ -243,7 +243,7 @@ def _parametric_draws(
         except DisagreeingTablesError:
             generator.set_state(state)  # the same data sets again, so that nothing of the tables is left in the result
         else:
-            return null, tables.order
+            return null, tables.form
     return parametric_bootstrap(model, size, views, num_draws, generator, **options), None
 
 

@@ -26,7 +26,7 @@ from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_drawn
 from pyro_ksd.models.part_survey import InSession
 from pyro_ksd.models.session_state import Session, session_kept
-from pyro_ksd.models.wrappers.verified_tables import VerifiedTables
+from pyro_ksd.models.wrappers.verified_tables import VerifiedTables, kept_as
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 from pyro_ksd.stein.assembly import assemble
@@ -256,7 +256,7 @@ def parametric_bootstrap(
             InSession.of(task, model),
             draw_blocks(num_draws, sets_at_once(size), generator),
             name="model",
-            kept_as="draws" if tables is None else "draws by tables",
+            kept_as=kept_as("draws", None if tables is None else tables.form),
             what="null draws",
             bar=bar,
             checkpoint=checkpoint,

@@ -107,7 +107,7 @@ def partitioned_goodness_of_fit(
         visits=None,
         sample=sample,
         states=tuple(own.without_signs() if isinstance(own, SteinSums) else own for own in states),
-        verified_order=None,
+        verified_form=None,
         seconds={"kernels": assembled - started, "bootstrap": perf_counter() - assembled},
     )
 

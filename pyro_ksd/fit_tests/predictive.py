@@ -35,7 +35,7 @@ from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_st
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.part_survey import InSession
 from pyro_ksd.models.session_state import Session
-from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError
+from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError, Form, kept_as
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.signs import Signs
@@ -64,8 +64,8 @@ class PosteriorPredictive:
     :ivar log_likelihood: double ``[D, N]``, the log-probability of each sequence of the data under each draw; ``None``
         for a program that is not normalized.
     :ivar seconds: the time that each stage took.
-    :ivar verified_order: the order of the tables that stood in for the models in the statistics of replicated data, see
-        ``models/wrappers/verified_tables``; ``None`` if none did without the user's word.
+    :ivar verified_form: that of the tables or automata that stood in for the models in the statistics of replicated
+        data, see ``models/wrappers/verified_tables``; ``None`` if none did without the user's word.
     """
 
     views: tuple[View, ...]
@@ -78,7 +78,7 @@ class PosteriorPredictive:
     replicates: Replicates
     log_likelihood: Tensor | None
     seconds: dict[str, float]
-    verified_order: int | None
+    verified_form: Form | None
 
 
 def posterior_predictive(
@@ -164,7 +164,7 @@ def _predictive(
             InSession(parts.compared, Session.now()),
             blocks,
             name="model",
-            kept_as="posterior draws" if models.verified_order is None else "posterior draws by tables",
+            kept_as=kept_as("posterior draws", models.verified_form),
             what="posterior draws",
             bar=bar,
             checkpoint=checkpoint,
@@ -200,7 +200,7 @@ def _predictive(
         replicates=Replicates.cat(replicates),
         log_likelihood=torch.cat(log_joint) if models.is_normalized else None,
         seconds={"posterior": finished - started, "localization": perf_counter() - finished},
-        verified_order=models.verified_order,
+        verified_form=models.verified_form,
     )
 
 

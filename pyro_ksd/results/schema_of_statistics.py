@@ -165,6 +165,12 @@ STATISTICS: Mapping[str, Group] = {
                 least=1,
                 required_in=(),
             ),
+            "verified_states": Attribute(
+                "integer",
+                'with `order="auto"`, the number of states of the automata that gave the log-ratios of drawn data sets',
+                least=1,
+                required_in=(),
+            ),
             "verified_share": Attribute(
                 "float",
                 "the share of these log-ratios that was compared with the model",

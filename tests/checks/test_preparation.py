@@ -10,6 +10,7 @@ from pyro_ksd import Sequences
 from pyro_ksd.checks.check_request import CheckRequest
 from pyro_ksd.checks.preparation import prepared_check, report_impossible, tables_used
 from pyro_ksd.examples import random_walk
+from pyro_ksd.models.wrappers.recovered_automaton import HankelWords
 
 REQUEST = CheckRequest(**DEFAULTS | {"views": ["content-1", "length"], "seed": 7, "level": 0.1})
 WALK = random_walk(3)  # never empty
@@ -42,3 +43,5 @@ def test_one_possible_sequence_is_too_few(num_possible: int) -> None:
 def test_tables_are_named_only_if_they_were_used() -> None:
     assert tables_used(None) == {}
     assert tables_used(2) == {"verified_order": 2, "verified_share": 0.01}
+    words = HankelWords(((0,), (1,)), ((), (1,)))
+    assert tables_used(words) == {"verified_states": 2, "verified_share": 0.01}

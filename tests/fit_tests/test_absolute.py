@@ -244,8 +244,8 @@ def test_verified_tables_change_no_number(word: list[int], order: int | None) ->
     options: dict[str, Any] = {"bootstrap": "parametric", "num_bootstrap": 30, "seed": 5}
     plain = goodness_of_fit(model, possible, default_views()[:3], **options)
     found = goodness_of_fit(model, possible, default_views()[:3], verified_tables=True, **options)
-    assert plain.verified_order is None
-    assert found.verified_order == order
+    assert plain.verified_form is None
+    assert found.verified_form == order
     torch.testing.assert_close(found.null.statistic, plain.null.statistic, rtol=1e-6, atol=1e-9)
     if order is None:
         assert found.null.statistic.equal(plain.null.statistic)
@@ -310,5 +310,5 @@ def test_null_draws_of_wrong_tables_are_made_again(monkeypatch: pytest.MonkeyPat
     options: dict[str, Any] = {"bootstrap": "parametric", "num_bootstrap": 70, "seed": 5}
     plain = goodness_of_fit(model, rows, default_views()[:2], **options)
     found = goodness_of_fit(model, rows, default_views()[:2], verified_tables=True, **options)
-    assert found.verified_order is None
+    assert found.verified_form is None
     assert found.null.statistic.equal(plain.null.statistic)

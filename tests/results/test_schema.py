@@ -59,9 +59,8 @@ def test_everything_stated_is_in_some_result(computed: Mapping[Any, xr.DataTree]
         unsampled = {"expected_low", "expected_high"} if group == "ksd_length" else set()  # of models without draws
         assert {*stated.variables, *stated.coordinates} - unsampled <= variables, group
         attributes = {name for own in having for name in own.attrs}
-        assert set(stated.attributes) - attributes <= {"ratio_error", "num_sequences"}, (
-            group
-        )  # of programs with latents; of parts
+        others = {"ratio_error", "num_sequences", "verified_states"}  # of programs with latents; of parts; of states
+        assert set(stated.attributes) - attributes <= others, group
 
 
 def test_no_result_has_less_than_the_schema_says(computed: Mapping[Any, xr.DataTree]) -> None:

@@ -35,7 +35,7 @@ from pyro_ksd.models.programs.program_errors import called_with
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.models.wrappers.ended import EndedBatch, EndedModel
 from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate
-from pyro_ksd.models.wrappers.verified_tables import VerifiedTables, found_order
+from pyro_ksd.models.wrappers.verified_tables import Form, VerifiedTables, found_form
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
@@ -50,14 +50,14 @@ class PosteriorModels:
     :param posterior: the draws, in any form that
         :func:`~pyro_ksd.models.posterior.pyro_posteriors.posterior_draws` takes.
     :param num_draws: how many draws to take from a guide, and of others at most, at even distances.
-    :param order: see :func:`~pyro_ksd.models.as_model`; ``"auto"`` for tables that are used for replicated data alone,
-        see ``models/wrappers/verified_tables``.
+    :param order: see :func:`~pyro_ksd.models.as_model`; ``"auto"`` for tables or automata that are used for replicated
+        data alone, see ``models/wrappers/verified_tables``.
     :param ends: the codes of end symbols, see :class:`~pyro_ksd.models.EndedModel`.
     :param marginal: see :class:`~pyro_ksd.models.Marginal`. Draws of the latents that it integrates out are not used.
     :param seed: of what a guide draws.
     :ivar alphabet_size: the number of symbols ``S``.
     :ivar num_chains: the number of chains that the draws come from.
-    :ivar verified_order: with ``order="auto"``, that of the tables, ``None`` if there are none.
+    :ivar verified_form: with ``order="auto"``, that of the tables or automata, ``None`` if there are none.
     :ivar tables: those of the ``batch``, after it was made.
     :ivar chosen: long, which draws of each chain they are.
     :ivar values: ``[D, ...]`` by name, the draws of all chains one after the other.
@@ -109,10 +109,10 @@ class PosteriorModels:
                 "parameter num_sequences; let it draw num_sequences sequences where it is given none"
             )
         self._order: int | None = None
-        self.verified_order: int | None = None
+        self.verified_form: Form | None = None
         self.tables: VerifiedTables | None = None
         if order == "auto":
-            self.verified_order = found_order(self._plain(0), data)
+            self.verified_form = found_form([self._plain(index) for index in some], data)
         # One table shows whether the program is of that order; neither it nor its warning is needed for each draw.
         elif order is not None and TabulatedModel(self._plain(0), order, data).is_local:
             self._order = order
@@ -142,8 +142,8 @@ class PosteriorModels:
         if self._order is not None:
             check_order(self._order, self.alphabet_size, len(self))
             models = TableBatch(tabulate(models.log_joint, self.alphabet_size, self._order))
-        if self.verified_order is not None:
-            models = VerifiedBatch(models, self.alphabet_size, self.verified_order)
+        if self.verified_form is not None:
+            models = VerifiedBatch(models, self.alphabet_size, self.verified_form)
             self.tables = models.tables
         return EndedBatch(models, self._ends) if self._ends else models
 
@@ -153,9 +153,9 @@ class PosteriorModels:
         return self._ended(self._plain(0)).is_normalized
 
     def without_tables(self) -> PosteriorModels:
-        """The same without tables that the user did not ask for."""
+        """The same without tables or automata that the user did not ask for."""
         own = self._copied()
-        own.verified_order = None
+        own.verified_form = None
         return own
 
     def _copied(self) -> PosteriorModels:

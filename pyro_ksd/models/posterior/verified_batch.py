@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch of models whose tables serve for null draws, as long as they agree with the models."""
+"""A batch of models whose tables or automata serve for null draws, as long as they agree with the models."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from torch import Tensor
 
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.model_batch import ModelBatch
-from pyro_ksd.models.wrappers.tabulated import tabulate
-from pyro_ksd.models.wrappers.verified_tables import VerifiedTables
+from pyro_ksd.models.wrappers.verified_tables import Form, VerifiedTables
 from pyro_ksd.sequences.container import Sequences
 
 
 class VerifiedBatch(ModelBatch):
-    """Models that all are asked of the data, and their tables of data sets of their own.
+    """Models that all are asked of the data, and their tables or automata of data sets of their own.
 
     What all models say of the same edits comes from the models, and is compared with the tables as a whole. What each
     says of edits of its own comes from the tables, see
@@ -21,13 +20,13 @@ class VerifiedBatch(ModelBatch):
 
     :param models: the models.
     :param alphabet_size: the number of symbols.
-    :param order: of the tables.
+    :param form: of the tables or automata.
     :ivar tables: to be confirmed after use.
     """
 
-    def __init__(self, models: ModelBatch, alphabet_size: int, order: int) -> None:
+    def __init__(self, models: ModelBatch, alphabet_size: int, form: Form) -> None:
         self._models = models
-        self.tables = VerifiedTables(tabulate(models.log_joint, alphabet_size, order), models.log_joint_each)
+        self.tables = VerifiedTables(models, alphabet_size, form)
 
     def __len__(self) -> int:
         return len(self._models)

@@ -101,13 +101,18 @@ class TabulatedModel(ModelWrapper):
 
 def agrees(model: SequenceModel, table: FactorTable, data: Sequences) -> bool:
     """Whether a table gives the log-joints of the sequences and of some of their edits."""
+    some = some_sequences(data)
+    expected = model.log_joint(some).double()
+    return torch.allclose(_log_joint(table, some), expected, rtol=_TOLERANCE, atol=_TOLERANCE)
+
+
+def some_sequences(data: Sequences) -> Sequences:
+    """The sequences, and some of their edits, on which a table is verified."""
     generator = torch.Generator().manual_seed(0)
     few = data[torch.randperm(len(data), generator=generator)[:_EDITED]]
     edits = zs().edits(few)
     picked = torch.randint(len(edits), (_NEIGHBORS * len(few),), generator=generator).unique()
-    some = Sequences.cat([data, edits.select(picked).apply(few)])
-    expected = model.log_joint(some).double()
-    return torch.allclose(_log_joint(table, some), expected, rtol=_TOLERANCE, atol=_TOLERANCE)
+    return Sequences.cat([data, edits.select(picked).apply(few)])
 
 
 def tabulate(log_joint: Callable[[Sequences], Tensor], alphabet_size: int, order: int) -> FactorTable:

@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Tables in place of a model where a wrong number of theirs cannot count much: for null draws.
+r"""Tables and automata in place of a model where a wrong number of theirs cannot count much: for null draws.
 
 A table of all words of up to ``k + 1`` symbols gives the log-ratios of a model of order ``k`` at a small part of the
-cost, see :class:`~pyro_ksd.models.TabulatedModel`. No number of comparisons proves that a program is of that order: a
-rare dependence on symbols further back may be missing from all of them. So tables are used without the user's word only
+cost, see :class:`~pyro_ksd.models.TabulatedModel`. For a model with few hidden states, which has no order, a weighted
+automaton does the same, see ``models/wrappers/recovered_automaton``. No number of comparisons proves that a program is
+of that order, or has so few states: a rare dependence on symbols further back may be missing from all of them. So they
+are used without the user's word only
 
 - for the statistics of data sets that were drawn from the model itself, never for those of the data,
 - after a comparison with the model on every one of these sequences, and on :data:`SHARE` of their edits, chosen at
   random.
 
 Where they disagree in one number, all null draws are made again by the model. If a share :math:`q` of the edits had
-other log-ratios than the tables say, :math:`m` comparisons would overlook it with the probability :math:`(1 - q)^m`: so
-with 95 % confidence :math:`q < 3 / m`.
+other log-ratios than they say, :math:`m` comparisons would overlook it with the probability :math:`(1 - q)^m`: so with
+95 % confidence :math:`q < 3 / m`. An automaton does not know numbers that may be rounding errors, such as the ratios of
+impossible edits. The model is asked for these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -28,23 +32,75 @@ from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.distributions.factor_table import FactorTable
 from pyro_ksd.models.distributions.sampling import PAD
+from pyro_ksd.models.evaluation import evaluated_ratio_each
+from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.wrappers.base import ModelWrapper
-from pyro_ksd.models.wrappers.tabulated import agrees, tabulate
+from pyro_ksd.models.wrappers.recovered_automaton import HankelWords, LogJoint, hankel_words, recovered
+from pyro_ksd.models.wrappers.tabulated import agrees, some_sequences, tabulate
 from pyro_ksd.sequences.container import Sequences
 
 SHARE = 0.01
-"""The share of the edits of drawn sequences on which tables are compared with the model."""
+"""The share of the edits of drawn sequences on which tables or automata are compared with the model."""
+
+Form = int | HankelWords
+"""What makes tables or automata of any models of a kind: the order, or short sequences."""
 
 _ORDERS = (1, 2, 3)
 _LEAST = 100  # edits that are compared, if there are so many
-_WORTHWHILE = 4  # how many edits the data must have for each word of a table
+_WORTHWHILE = 4  # how many edits the data must have for each word of a table, or to recover an automaton from
 _TOLERANCE = 1e-6  # of log-joints, absolute and relative; so that of log-ratios is relative to the log-joints
+_TOLERANCE_OF_AUTOMATA = 1e-9  # the same where a number was compared with that of a twin
+_UNSURE = 0.5  # the share of sequences that an automaton does not know, up to which it is worthwhile
 
 
 class DisagreeingTablesError(Exception):
-    """Tables and model say different things; whoever uses the tables goes on without them."""
+    """Tables or automata say other things than the model; whoever uses them goes on without them."""
+
+
+class StandIn(Protocol):
+    """Log-joints and log-ratios of ``K`` models; NaN for those that the models must be asked for."""
+
+    def log_joint(self, tokens: Tensor, rows: Tensor) -> Tensor:
+        """``[R]``, from long ``tokens`` ``[R, T]`` padded with -1 and the model of each sequence, long ``[R]``."""
+
+    def log_ratio(self, sequences: Sequences, edits: Edits, *, rows: Tensor) -> Tensor:
+        """``[E]``, under the model of the edited sequence, long ``[N]``."""
+
+    def log_ratios(self, sequences: Sequences, edits: Edits) -> Tensor:
+        """``[K, E]``, under each model."""
+
+
+def stand_in(log_joint: LogJoint, alphabet_size: int, form: Form) -> StandIn:
+    """The tables or automata of ``K`` models.
+
+    :param log_joint: gives the log-joints of ``W`` sequences under each model, ``[K, W]``.
+    """
+    if isinstance(form, HankelWords):
+        return recovered(log_joint, alphabet_size, form)
+    return tabulate(log_joint, alphabet_size, form)
+
+
+def found_by(form: Form | None) -> dict[str, int]:
+    """The order of tables, or the number of states of automata, by the names that results have for them.
+
+    >>> found_by(2), found_by(None)
+    ({'verified_order': 2}, {})
+    """
+    if form is None:
+        return {}
+    return {"verified_states": form.states} if isinstance(form, HankelWords) else {"verified_order": form}
+
+
+def kept_as(what: str, form: Form | None) -> str:
+    """How a checkpoint calls draws: those by tables or automata are others than those by the model.
+
+    >>> kept_as("draws", 1), kept_as("draws", None)
+    ('draws by tables', 'draws')
+    """
+    if form is None:
+        return what
+    return f"{what} by automata" if isinstance(form, HankelWords) else f"{what} by tables"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,30 +124,30 @@ class _Comparison:
 
 
 class VerifiedTables:
-    """The tables of ``K`` models, compared with the models wherever they are used.
+    """The tables or automata of ``K`` models, compared with the models wherever they are used.
 
     Comparisons wait until there are enough of them, as programs take many sequences at once: results that the tables
     have a part in are valid only after :meth:`confirm`.
 
-    :param table: the tables.
-    :param log_joint: gives the log-joint of each sequence under its own model, ``[N]``, from the sequences and the
-        models, long ``[N]``.
-    :ivar order: of the tables.
+    :param models: the models.
+    :param alphabet_size: the number of symbols.
+    :param form: of the tables or automata.
+    :ivar form: the same.
 
     >>> from pyro_ksd.examples import random_walk
     >>> walk, data = random_walk(3), Sequences.of(["abacb", "bcab"])
-    >>> table = tabulate(lambda words: walk.log_joint(words)[None], 3, order=1)
-    >>> tables = VerifiedTables(table, lambda sequences, which: walk.log_joint(sequences))
+    >>> tables = VerifiedTables(ModelList([walk]), 3, form=1)
     >>> edits = zs().edits(data)
     >>> tables.log_ratio(data, edits, torch.zeros(2, dtype=torch.long)).allclose(walk.log_ratio(data, edits))
     True
     >>> tables.confirm()  # nothing to complain of
     """
 
-    def __init__(self, table: FactorTable, log_joint: Callable[[Sequences, Tensor], Tensor]) -> None:
-        self.order = table.order
-        self._table = table
-        self._log_joint = log_joint
+    def __init__(self, models: ModelBatch, alphabet_size: int, form: Form) -> None:
+        self.form = form
+        self._table = stand_in(models.log_joint, alphabet_size, form)
+        self._models = models
+        self._tolerance = _TOLERANCE_OF_AUTOMATA if isinstance(form, HankelWords) else _TOLERANCE
         self._generator = torch.Generator().manual_seed(0)
         self._waiting: list[_Comparison] = []
 
@@ -112,6 +168,9 @@ class VerifiedTables:
         :raises DisagreeingTablesError: if many comparisons were waiting, and one has failed.
         """
         found = self._table.log_ratio(sequences, edits, rows=which)
+        unsure = found.isnan().nonzero()[:, 0]
+        if len(unsure):
+            found[unsure] = evaluated_ratio_each(self._models, sequences, edits.select(unsure), which)
         count = max(_LEAST, round(SHARE * len(edits)))
         some = torch.randperm(len(edits), generator=self._generator)[:count].sort().values
         self._waiting.append(_Comparison(sequences, edits.select(some), which, found[some]))
@@ -131,13 +190,14 @@ class VerifiedTables:
             return
         everything = Sequences.cat([part for each in waiting for part in (each.sequences, each.edited)])
         which = torch.cat([part for each in waiting for part in (each.which, each.which[each.edits.owner])])
-        log_joint = self._log_joint(everything, which).double()
+        log_joint = self._models.log_joint_each(everything, which).double()
         sizes = [size for each in waiting for size in (len(each.which), len(each.edits))]
         parts = log_joint.split(sizes)
         for each, own, edited in zip(waiting, parts[::2], parts[1::2], strict=True):
-            check_same(self._table.log_joint(each.sequences.padded(PAD), each.which), own, own)
+            found = self._table.log_joint(each.sequences.padded(PAD), each.which)
+            check_same(found.where(~found.isnan(), own), own, own, self._tolerance)
             before = own[each.edits.owner]
-            check_same(each.found, edited - before, before)
+            check_same(each.found, edited - before, before, self._tolerance)
 
     def check(self, sequences: Sequences, edits: Edits, log_ratio: Tensor, log_joint: Tensor) -> None:
         """Compares with what the models say of all edits.
@@ -146,18 +206,21 @@ class VerifiedTables:
         :param log_joint: ``[K, N]``, the log-joints of the sequences.
         :raises DisagreeingTablesError: if they differ anywhere.
         """
-        check_same(self._table.log_ratios(sequences, edits), log_ratio, log_joint[:, edits.owner])
+        found = self._table.log_ratios(sequences, edits)
+        check_same(found.where(~found.isnan(), log_ratio), log_ratio, log_joint[:, edits.owner], self._tolerance)
 
 
-def check_same(found: Tensor, expected: Tensor, log_joint: Tensor) -> None:
+def check_same(found: Tensor, expected: Tensor, log_joint: Tensor, tolerance: float = _TOLERANCE) -> None:
     """Checks that tables say what models say, but for rounding.
 
     :param log_joint: of the size that decides what rounding is.
+    :param tolerance: absolute, and relative to this size.
     :raises DisagreeingTablesError: if they do not.
 
     >>> check_same(torch.tensor([1.0, -torch.inf]), torch.tensor([1.0, -torch.inf]), torch.tensor([-9.0, -9.0]))
     """
-    near = (found - expected).abs() <= _TOLERANCE * (1 + log_joint.abs())
+    difference = (found - expected).abs()
+    near = difference.isfinite() & (difference <= tolerance * (1 + log_joint.abs()))
     if not bool((near | (found == expected)).all()):
         raise DisagreeingTablesError
 
@@ -177,7 +240,7 @@ def found_order(model: SequenceModel, data: Sequences) -> int | None:
     """
     if model.takes_covariates or data.covariates is not None:
         return None
-    most = int(edit_bounds(zs(), data).sum()) // _WORTHWHILE
+    most = _worthwhile(data)
     for order in _ORDERS:
         if model.alphabet_size ** (order + 1) > most:
             return None
@@ -190,34 +253,80 @@ def found_order(model: SequenceModel, data: Sequences) -> int | None:
     return None
 
 
+def found_words(models: Sequence[SequenceModel], data: Sequences) -> HankelWords | None:
+    """Short sequences from which automata of models can be recovered; they agree on the data and on some edits.
+
+    :param models: of a kind, such as one program under a few posterior draws.
+    :returns: ``None`` if there are none, or if they are too many to be worthwhile.
+
+    >>> from pyro_ksd.models import HiddenMarkovSequence
+    >>> mixed, even = [[0.9, 0.1], [0.2, 0.8]], [0.5, 0.5]
+    >>> model = HiddenMarkovSequence(torch.tensor(even), torch.tensor(mixed), torch.tensor([[0.7, 0.3], even]), 0.1)
+    >>> found_words([model], model.draw(20, torch.Generator().manual_seed(0))).states
+    2
+    """
+    if models[0].takes_covariates or data.covariates is not None:
+        return None
+    size = models[0].alphabet_size
+    batch = ModelList(models)
+    try:
+        words = hankel_words(batch.log_joint, size, _worthwhile(data))
+        if words is None:
+            return None
+        automata = recovered(batch.log_joint, size, words)
+    except (RuntimeError, ValueError):  # a program that refuses some words
+        return None
+    some = some_sequences(data)
+    for index, expected in enumerate(batch.log_joint(some)):
+        found = automata.log_joint(some.padded(PAD), torch.full_like(some.lengths, index))
+        sure = ~found.isnan()
+        if float(sure.double().mean()) < 1 - _UNSURE:
+            return None
+        try:
+            check_same(found[sure], expected[sure], expected[sure], _TOLERANCE_OF_AUTOMATA)
+        except DisagreeingTablesError:
+            return None
+    return words
+
+
+def found_form(models: Sequence[SequenceModel], data: Sequences) -> Form | None:
+    """The order of tables of models of a kind, or else what automata are recovered from; ``None`` without either."""
+    order = found_order(models[0], data)
+    return found_words(models, data) if order is None else order
+
+
+def _worthwhile(data: Sequences) -> int:
+    """For how many words it is worthwhile to ask a model."""
+    return int(edit_bounds(zs(), data).sum()) // _WORTHWHILE
+
+
 class WithVerifiedTables(ModelWrapper):
     """A model whose log-ratios come from :class:`VerifiedTables`; it draws and scores sequences itself.
 
     :param model: the model within.
-    :param order: of the table.
+    :param form: of the table or automaton.
     :ivar tables: to be confirmed after use.
 
     >>> from pyro_ksd.examples import random_walk
     >>> walk, data = random_walk(3), Sequences.of(["abacb", "bcab"])
     >>> edits = zs().edits(data)
-    >>> WithVerifiedTables(walk, order=1).log_ratio(data, edits).allclose(walk.log_ratio(data, edits))
+    >>> WithVerifiedTables(walk, form=1).log_ratio(data, edits).allclose(walk.log_ratio(data, edits))
     True
     """
 
-    def __init__(self, model: SequenceModel, order: int) -> None:
+    def __init__(self, model: SequenceModel, form: Form) -> None:
         super().__init__(model)
-        table = tabulate(lambda words: self.model.log_joint(words)[None], self.alphabet_size, order)
-        self.tables = VerifiedTables(table, lambda sequences, _: self.model.log_joint(sequences))
+        self.tables = VerifiedTables(ModelList([self.model]), self.alphabet_size, form)
 
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
         return self.tables.log_ratio(sequences, edits, torch.zeros_like(sequences.lengths))
 
 
 def with_verified_tables(model: SequenceModel, data: Sequences) -> tuple[SequenceModel, VerifiedTables] | None:
-    """A model for null draws, whose innermost model has verified tables, and these tables.
+    """A model for null draws, whose innermost model has a verified table or automaton, and this.
 
     :param data: for which the model is.
-    :returns: ``None`` if the model finds ratios quickly itself, or if no order was found.
+    :returns: ``None`` if the model finds ratios quickly itself, or if there is neither a table nor an automaton.
 
     >>> from pyro_ksd.examples import random_walk
     >>> with_verified_tables(random_walk(3), Sequences.of(["abacb", "bcab"])) is None  # it needs no table
@@ -232,8 +341,8 @@ def with_verified_tables(model: SequenceModel, data: Sequences) -> tuple[Sequenc
         around = copy(model)
         around.model, tables = inner
         return around, tables
-    order = found_order(model, data)
-    if order is None:
+    form = found_form([model], data)
+    if form is None:
         return None
-    quick = WithVerifiedTables(model, order)
+    quick = WithVerifiedTables(model, form)
     return quick, quick.tables
