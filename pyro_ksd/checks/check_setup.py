@@ -15,6 +15,7 @@ from pyro_ksd.checks.views_argument import check_keeps_length, chosen_views, is_
 from pyro_ksd.common.random_numbers import seeded_generator
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.neighborhoods import Neighborhood
+from pyro_ksd.fit_tests.sampler_agreement import check_drawn_lengths
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.batch_independence import check_scores_alone
 from pyro_ksd.models.conversion import as_model
@@ -22,7 +23,8 @@ from pyro_ksd.models.impossible_sequences import ImpossibleSequences, check_draw
 from pyro_ksd.models.length_distribution import why_given_lengths
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
 from pyro_ksd.sequences.container import Sequences
-from pyro_ksd.stein.balancing import Balancing
+from pyro_ksd.stein.balancing import Balancing, as_balancing
+from pyro_ksd.stein.operators import TailBlockOperator
 from pyro_ksd.stein.views import View
 
 _SEED = 2_718_281_828  # such as nobody passes, lest the null draws of a check begin with the same sequences
@@ -94,6 +96,9 @@ def set_up_check(
         drawn=drawn,
         lengths=None if several else inner.length_distribution(),
     )
+    for view in chosen:
+        if drawn is not None and view.name == "length" and isinstance(view.operator, TailBlockOperator):
+            check_drawn_lengths(model, drawn, view.operator.neighborhood, as_balancing(view.operator.balancing))
     chosen = with_conditional_views(chosen, by, possible, are_default=views is None)
     if given_lengths:
         check_keeps_length(chosen, sequences[:10], given_lengths)

@@ -26,6 +26,7 @@ from pyro_ksd.fit_tests.null_draws import (
     signed_draws,
     wild_bootstrap,
 )
+from pyro_ksd.fit_tests.sampler_agreement import check_null_draws
 from pyro_ksd.fit_tests.statistics import check_sample_size, p_value, u_statistic
 from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models.base import SequenceModel
@@ -199,6 +200,7 @@ def goodness_of_fit(
         if refit is None:
             verified = with_verified_tables(model, sequences) if verified_tables else None
             null, form = _parametric_draws(model, verified, len(sequences), views, num_bootstrap, generator, options)
+            check_null_draws(null, views)
         else:
             null = refitted_bootstrap(model, refit, len(sequences), views, num_bootstrap, generator, **options)
     weights = torch.tensor([view.weight for view in views], dtype=torch.double)

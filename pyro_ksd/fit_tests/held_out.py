@@ -37,6 +37,7 @@ from pyro_ksd.common.lazy_values import computed_once
 from pyro_ksd.common.progress import progress_bar
 from pyro_ksd.fit_tests.localization import Localization, localize_under_each, mean_of_sums
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics_in_parts, sets_at_once
+from pyro_ksd.fit_tests.replicates import check_replicates_differ
 from pyro_ksd.fit_tests.statistics import check_sample_size, u_statistics_under_each
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.part_survey import InSession
@@ -95,6 +96,7 @@ def compare_held_out(
         )
     averaged, replicating = _shared_out(models)
     averaged.check_possible(sequences)
+    check_replicates_differ(replicating, sequences)
     visits = Visits(averaged.batch, sequences, views)
     summed = sum_views(visits, Signs(seed=0, num_draws=0), max_bytes)
     realized = torch.stack([u_statistics_under_each(states) for states in summed.of_views], 1)

@@ -40,6 +40,11 @@ from pyro_ksd.stein.visits import Visits
 _MISSING = 2**40  # far beyond any row of the data: the first of the rows that they lack
 _FIRST = "first data set"
 _DIGITS = 15  # hexadecimal, of a digest: so many fit into a long
+_NO_CHANCE = (
+    "draw: expected another data set in each call, found the same one again: the model or sampler sets a seed itself, "
+    "or has a generator of its own; take all random numbers from the generator that is passed, and leave out "
+    "torch.manual_seed, numpy.random.seed and random.seed"
+)
 _DISTINCT = 10  # sequences of a data set, all of which hardly come again in the same order by chance
 
 
@@ -318,6 +323,23 @@ def _fingerprint(drawn: Sequences) -> Tensor:
     return torch.tensor([int(digest(drawn.narrowed().padded(-1))[:_DIGITS], 16)])
 
 
+def check_different(drawn: Sequences, again: Sequences) -> None:
+    """Checks that a data set that was drawn again, with other random numbers, is another one.
+
+    :raises ValueError: if it is the same, although it has enough sequences.
+
+    >>> from pyro_ksd.examples import random_walk
+    >>> drawn, again = (random_walk(3).draw(20, torch.Generator().manual_seed(seed)) for seed in range(2))
+    >>> check_different(drawn, again)
+    >>> check_different(drawn, drawn)
+    Traceback (most recent call last):
+    ValueError: draw: expected another data set in each call, found the same one again: ...
+    """
+    first = int(_fingerprint(drawn))
+    if first and first == int(_fingerprint(again)):
+        raise ValueError(_NO_CHANCE)
+
+
 def _all_different(blocks: Iterable[dict[str, Tensor]]) -> Iterator[NullDraws]:
     """The draws of each block.
 
@@ -327,11 +349,7 @@ def _all_different(blocks: Iterable[dict[str, Tensor]]) -> Iterator[NullDraws]:
     for found in blocks:
         first = int(found.pop(_FIRST))
         if first and first in firsts:
-            raise ValueError(
-                "draw: expected another data set in each call, found the same one again: the model or sampler sets a "
-                "seed itself, or has a generator of its own; take all random numbers from the generator that is "
-                "passed, and leave out torch.manual_seed, numpy.random.seed and random.seed"
-            )
+            raise ValueError(_NO_CHANCE)
         firsts.add(first)
         yield NullDraws(**found)
 

@@ -30,7 +30,8 @@ from pyro_ksd.edits.weighted_edits import edit_bounds
 from pyro_ksd.fit_tests.informative import informative_views
 from pyro_ksd.fit_tests.localization import Localization, LocalizationSum, localize_under_each, mean_of_sums
 from pyro_ksd.fit_tests.null_draws import NullDraws, null_statistics
-from pyro_ksd.fit_tests.replicates import Replicates, counted_symbols
+from pyro_ksd.fit_tests.replicates import Replicates, check_replicates_differ, counted_symbols
+from pyro_ksd.fit_tests.sampler_agreement import check_null_draws
 from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_statistics_under_each
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.part_survey import InSession
@@ -151,6 +152,7 @@ def _predictive(
                 "seed": str(seed),
             }
         )
+    check_replicates_differ(models, sequences)
     edits = max(int(edit_bounds(view.operator.neighborhood, sequences).sum()) for view in views)
     blocks = draw_blocks(len(models), max(1, WEIGHTED_PAIRS // max(1, edits)), seeded_generator(seed))
     realized: list[Tensor] = []
@@ -178,6 +180,7 @@ def _predictive(
     shown = informative_views(views, rate, size)
     views = [views[index] for index in shown]
     null = NullDraws.cat(replicated).of_views(shown)
+    check_null_draws(null, views)
     observed = torch.cat(realized)[:, shown]
     finished = perf_counter()
     blocks = [block for block in blocks if parts.localized(block)]

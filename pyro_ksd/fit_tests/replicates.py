@@ -5,21 +5,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from pyro_ksd.common.chunk_sizes import DRAWN_SEQUENCES, in_chunks
 from pyro_ksd.common.option_checks import check_flag, check_number
-from pyro_ksd.common.random_numbers import check_generator
+from pyro_ksd.common.random_numbers import check_generator, seeded_generator
+from pyro_ksd.fit_tests.null_draws import check_different
 from pyro_ksd.models.base import SequenceModel, check_alphabet_size, draw_data_sets
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
+if TYPE_CHECKING:
+    from pyro_ksd.models.posterior.posterior_models import PosteriorModels
+
 _COUNTED = 30  # symbols at most
 _MOST_ENTRIES = 20_000_000  # of all symbol counts, which then take 40 MB; and of the codes of all sequences
 _LARGE = 10_000  # numbers up to here are kept in two bytes, with room for sums of a few
+
+
+def check_replicates_differ(models: PosteriorModels, sequences: Sequences) -> None:
+    """Checks that a posterior draw makes another data set with other random numbers.
+
+    :param sequences: the data, as many as are drawn.
+    :raises ValueError: if it makes the same one: the program sets a seed itself.
+    """
+    one = models.of_draws(slice(0, 1))
+    check_different(*(one.draw_like(sequences, seeded_generator(seed)) for seed in range(2)))
 
 
 @dataclass(frozen=True, eq=False)
