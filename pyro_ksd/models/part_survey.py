@@ -175,7 +175,7 @@ class _Look:
             self.model.check_data(sequences)
             found = find_impossible(self.model, sequences)
         except ValueError as error:
-            raise ValueError(f"part {part.number} of the data, which begins with sequence {begin}: {error}") from error
+            raise ValueError(f"{part.name}, which begins with sequence {begin}: {error}") from error
         named = sequences[found.rows[:MOST_NAMED]]
         return _PartLook(
             impossible=found.rows + begin,

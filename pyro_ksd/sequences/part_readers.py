@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from mmap import mmap
 from typing import Any
 
@@ -142,7 +144,8 @@ def file_names(paths: Any) -> list[str]:
     names = []
     for path in [paths] if single else paths:
         if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
-            raise ValueError(f"paths: expected names of files that exist, found {found(path)}")
+            hint = "; for a pattern, pass sorted(glob.glob(pattern))" if "*" in str(path) else ""
+            raise ValueError(f"paths: expected names of files that exist, found {found(path)}{hint}")
         names.append(os.fspath(path))
     if not names:
         raise ValueError("paths: expected at least one file, found none")
@@ -166,34 +169,37 @@ class ParquetRows:
     groups: tuple[int, ...]
     num_rows: int
 
+    @property
+    def source(self) -> str:
+        """The place in the file."""
+        first, last = self.groups[0], self.groups[-1]
+        return f"{self.path}, row group{f' {first}' if first == last else f's {first} to {last}'}"
+
     def __call__(self) -> Any:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.path) as file:
+        with _opened_parquet(self.path) as file:
             values = file.read_row_groups(list(self.groups), [self.column]).column(self.column).combine_chunks()
         if values.null_count:
             row = values.is_null().index(True).as_py()
-            raise ValueError(f"{self.path}, column {self.column!r}: found no value in row {row}, expected a sequence")
+            raise ValueError(f"column {self.column!r}: found no value in row {row} of the part, expected a sequence")
         listed = pa.types.is_list(values.type) or pa.types.is_large_list(values.type)
         if listed and isinstance(self.alphabet, int) and pa.types.is_integer(values.type.value_type):
             offsets = torch.as_tensor(values.offsets.to_numpy().astype(np.int64))
             codes = values.values[int(offsets[0]) : int(offsets[-1])]
             if codes.null_count:
-                raise ValueError(f"{self.path}, column {self.column!r}: found a missing symbol, expected codes")
+                raise ValueError(f"column {self.column!r}: found a missing symbol, expected codes")
             return ragged_sequences(codes.to_numpy(), offsets.diff(), self.alphabet)
         return values.to_pylist()
 
 
 def parquet_readers(paths: Any, column: str, alphabet: Alphabet, rows: int) -> list[ParquetRows]:
     """The readers of row groups of files, several groups together if they are small."""
-    try:
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ValueError("Parquet files are read by pyarrow; install it: pip install pyarrow") from error
+    if find_spec("pyarrow") is None:
+        raise ValueError("Parquet files are read by pyarrow; install it: pip install pyarrow")
     readers = []
     for path in file_names(paths):
-        with pq.ParquetFile(path) as file:
+        with _opened_parquet(path) as file:
             known = file.schema_arrow.names
             if column not in known:
                 raise ValueError(f"column: expected one of {known} in {path!r}, found {column!r}")
@@ -207,6 +213,29 @@ def parquet_readers(paths: Any, column: str, alphabet: Alphabet, rows: int) -> l
         if groups:
             readers.append(_parquet_rows(path, column, alphabet, groups, sizes))
     return readers
+
+
+@contextmanager
+def _opened_parquet(path: str) -> Iterator[Any]:
+    """The file, open; errors of pyarrow say which one it is."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except OSError as error:  # what pyarrow finds wrong is an ArrowInvalid, which is a ValueError, or an OSError
+        raise _damaged(path, error) from error
+    except ValueError as error:
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: Exception) -> ValueError:
+    reason = " ".join(str(error).split())
+    return ValueError(
+        f"{path!r}: expected a whole file of Parquet, found one that cannot be read ({reason}); copy or write it again"
+    )
 
 
 def _parquet_rows(path: str, column: str, alphabet: Alphabet, groups: list[int], sizes: list[int]) -> ParquetRows:

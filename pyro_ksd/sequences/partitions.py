@@ -33,12 +33,19 @@ class Part:
     :param reader: gives what :meth:`~pyro_ksd.sequences.Sequences.of` takes.
     :param alphabet: of all parts.
     :param num_rows: how many sequences it has; ``None`` if that is not known yet.
+    :param source: what it is read from, such as the name of a file, for errors.
     """
 
     number: int
     reader: Callable[[], Any]
     alphabet: Alphabet
     num_rows: int | None = None
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        """The part in an error."""
+        return f"part {self.number} of the data{f', {self.source}' if self.source else ''}"
 
     def load(self) -> Sequences:
         """The sequences of the part.
@@ -50,10 +57,10 @@ class Part:
             is_empty = isinstance(data, list) and not data
             sequences = _empty(self.alphabet) if is_empty else Sequences.of(data, self.alphabet)
         except ValueError as error:
-            raise ValueError(f"part {self.number} of the data: {error}") from error
+            raise ValueError(f"{self.name}: {error}") from error
         if self.num_rows not in (None, len(sequences)):
             raise ValueError(
-                f"part {self.number} of the data: expected the {self.num_rows} sequences that it had when it was "
+                f"{self.name}: expected the {self.num_rows} sequences that it had when it was "
                 f"counted, found {len(sequences)}; do not change the data during a check"
             )
         return sequences
@@ -162,7 +169,7 @@ class PartitionedSequences:
         check_number("rows", rows, least=1)
         known = as_alphabet(alphabet)
         readers = parquet_readers(paths, column, known, rows)
-        return cls(Part(number, reader, known, reader.num_rows) for number, reader in enumerate(readers))
+        return cls(Part(number, reader, known, reader.num_rows, reader.source) for number, reader in enumerate(readers))
 
     @classmethod
     def from_dask(

@@ -183,13 +183,35 @@ def test_wrong_parquet_files(tmp_path: Path) -> None:
         PartitionedSequences.from_parquet(["none.parquet"], "codes", 3)
     with pytest.raises(ValueError, match="paths: expected the name of a file"):
         PartitionedSequences.from_parquet(3, "codes", 3)
-    with pytest.raises(ValueError, match="part 0 of the data: sequence 0, position 1: found the symbol 2"):
+    words = r"part 0 of the data, .*data\.parquet, row groups 0 to 2: sequence 0, position 1: found the symbol 2"
+    with pytest.raises(ValueError, match=words):
         PartitionedSequences.from_parquet(path, "codes", 2).load()
+    with pytest.raises(ValueError, match=r"part 1 of the data, .*data\.parquet, row group 1: .*found the symbol"):
+        PartitionedSequences.from_parquet(path, "codes", 2, rows=2).parts[1].load()
+    with pytest.raises(ValueError, match=r"found .*; for a pattern, pass sorted\(glob\.glob\(pattern\)\)"):
+        PartitionedSequences.from_parquet(str(tmp_path / "*.parquet"), "codes", 3)
     pq.write_table(pa.table({"x": [[0], None, [1]], "y": [[0], [None], [1]]}), tmp_path / "gaps.parquet")
     with pytest.raises(ValueError, match="column 'x': found no value in row 1"):
         PartitionedSequences.from_parquet(tmp_path / "gaps.parquet", "x", 2).load()
     with pytest.raises(ValueError, match="column 'y': found a missing symbol"):
         PartitionedSequences.from_parquet(tmp_path / "gaps.parquet", "y", 2).load()
+
+
+def test_damaged_parquet_files_are_named(tmp_path: Path) -> None:
+    path = parquet(tmp_path)
+    whole = path.read_bytes()
+    words = (
+        r"'.*data\.parquet': expected a whole file of Parquet, found one that cannot be read \(.*\); copy or write it"
+    )
+    for damaged in (b"", whole[: len(whole) // 2]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=words):
+            PartitionedSequences.from_parquet(path, "codes", 3)
+    path.write_bytes(whole)
+    data = PartitionedSequences.from_parquet(path, "codes", 3)
+    path.write_bytes(whole[:4] + bytes(len(whole) // 3) + whole[4 + len(whole) // 3 :])
+    with pytest.raises(ValueError, match=rf"part 0 of the data, .*: {words}"):
+        data.load()
 
 
 # ------------------------------------------------------------------------------------------------ Dask
