@@ -12,8 +12,13 @@ from torch import Tensor
 
 from pyro_ksd.common.option_checks import found
 from pyro_ksd.common.tensor_checks import shown
+from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.sequences.alphabets import LARGEST_CODE, Alphabet
 from pyro_ksd.sequences.row_reading import Coded, coded_rows
+
+_FEW_ROWS = 10
+_MOST_ROWS = 0.5
+_TIMES = 5
 
 
 def coded_array(array: Tensor | np.ndarray, alphabet: Alphabet | None, lengths: Any, pad: Any) -> Coded:
@@ -45,6 +50,7 @@ def coded_array(array: Tensor | np.ndarray, alphabet: Alphabet | None, lengths: 
         lengths = tensor.ne(pad).long().cumprod(1).sum(1)
     else:
         lengths = torch.full((len(tensor),), tensor.shape[1])
+        _warn_of_zeros(tensor)
     inside = columns < lengths[:, None]
     if pad is not None:
         _check_padding(tensor, inside, pad)
@@ -63,6 +69,25 @@ def coded_array(array: Tensor | np.ndarray, alphabet: Alphabet | None, lengths: 
         rows = [tensor[i, : lengths[i]].tolist() for i in range(len(tensor))]
         return coded_rows(rows, alphabet)
     return tokens, lengths, alphabet
+
+
+def _warn_of_zeros(tensor: Tensor) -> None:
+    """Warns where zeros at the ends of rows look like padding that nobody has named.
+
+    Most rows end in several zeros then, and in far more of them than the share of zeros before them explains.
+    """
+    is_zero = tensor == 0
+    last = is_zero.flip(1).long().cumprod(1).sum(1)
+    before = tensor.numel() - int(last.sum())
+    if len(tensor) < _FEW_ROWS or not before or len(last.unique()) == 1:
+        return
+    share = (int(is_zero.sum()) - int(last.sum())) / before
+    typical = share / (1 - share)  # the mean number at the end of a row of independent symbols
+    if float((last > 1).double().mean()) >= _MOST_ROWS and float(last.double().mean()) > 1 + _TIMES * typical:
+        warn_user(
+            f"data: {int((last > 1).sum())} of {len(tensor)} rows end in several zeros, which count as symbols here; "
+            "if they are padding, pass lengths=, or pad=0 if 0 is no symbol; if they are symbols, pass lengths= to say so"
+        )
 
 
 def stripped_rows(rows: list[list[Any]], lengths: Any, pad: Any) -> list[list[Any]]:

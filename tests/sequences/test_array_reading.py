@@ -244,3 +244,35 @@ def test_numbers_of_numpy_are_lengths_and_padding() -> None:
     data = Sequences.of(np.array([[0, 1], [1, 9]]), 2, lengths=np.array([2, 1], dtype=np.uint8), pad=np.int16(9))
     assert data.to_lists() == [[0, 1], [1]]
     assert data.padded(np.int64(7)).tolist() == [[0, 1], [1, 7]]  # type: ignore[arg-type]
+
+
+def padded(lengths: list[int], fill: int, symbols: int = 3) -> torch.Tensor:
+    """Random codes from 1 on, filled up after the ends."""
+    tokens = torch.randint(1, symbols, (len(lengths), max(lengths)), generator=torch.Generator().manual_seed(0))
+    return tokens.masked_fill(torch.arange(max(lengths)) >= torch.tensor(lengths)[:, None], fill)
+
+
+TEN_LENGTHS = [3, 9, 4, 5, 2, 7, 3, 6, 4, 5]
+
+
+def test_zeros_at_the_ends_that_look_like_padding_are_warned_of() -> None:
+    for data in (padded(TEN_LENGTHS, 0), padded(TEN_LENGTHS, 0) - (padded(TEN_LENGTHS, 0) == 2).long() * 2):
+        with pytest.warns(UserWarning, match=r"data: 9 of 10 rows end in several zeros.* pass lengths=, or pad=0"):
+            assert Sequences.of(data).lengths.tolist() == [9] * 10
+        Sequences.of(data, lengths=TEN_LENGTHS)
+    Sequences.of(padded(TEN_LENGTHS, 0), pad=0)
+    Sequences.of(padded(TEN_LENGTHS, -1), pad=-1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        padded(TEN_LENGTHS[:9], 0),  # few rows
+        padded([4, 9, 9, 9, 9, 9, 9, 9, 8, 8], 0),  # few end in zeros
+        torch.zeros(12, 5).long(),
+        padded([5] * 12, 0),
+        torch.tensor([0, 0, 0, 1, 0, 0, 0, 0, 1, 0]).repeat(12, 1).where(torch.eye(12)[:, :10] == 0, torch.tensor(2)),
+    ],
+)
+def test_other_zeros_are_not(data: torch.Tensor) -> None:
+    Sequences.of(data)
