@@ -86,7 +86,7 @@ def _warn_of_zeros(tensor: Tensor) -> None:
     if float((last > 1).double().mean()) >= _MOST_ROWS and float(last.double().mean()) > 1 + _TIMES * typical:
         warn_user(
             f"data: {int((last > 1).sum())} of {len(tensor)} rows end in several zeros, which count as symbols here; "
-            "if they are padding, pass lengths=, or pad=0 if 0 is no symbol; if they are symbols, pass lengths= to say so"
+            "if they are padding, pass lengths=, or pad=0 if 0 is no symbol; if not, pass lengths= to say so"
         )
 
 
