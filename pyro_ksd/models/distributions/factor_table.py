@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +50,12 @@ class FactorTable:
     def __len__(self) -> int:
         """The number of models ``B``."""
         return len(self.values) // self._size
+
+    def of_models(self, which: slice | Tensor) -> FactorTable:
+        """The tables of some of the models, by a slice or their numbers."""
+        some = copy(self)
+        some.values = self.values.view(-1, self._size)[which].reshape(-1).contiguous()
+        return some
 
     def log_joint(self, tokens: Tensor, rows: Tensor) -> Tensor:
         """``[R]``, from long ``tokens`` ``[R, T]`` padded with -1 and the members of the batch, long ``[R]``."""

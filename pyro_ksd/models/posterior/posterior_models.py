@@ -18,7 +18,7 @@ from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.base import SequenceModel, draw_data_sets
 from pyro_ksd.models.conversion import checked_program
-from pyro_ksd.models.distributions.factor_table import check_order
+from pyro_ksd.models.distributions.factor_table import FactorTable, check_order
 from pyro_ksd.models.duck_typing import adapted
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
@@ -40,6 +40,7 @@ from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
 _EXAMINED = 5  # draws, evenly spaced, for which the error of an integration over local latents is found
+_SHARED_ENTRIES = 2**18  # of a table of all draws, 2 MB
 
 
 class PosteriorModels:
@@ -109,6 +110,7 @@ class PosteriorModels:
                 "parameter num_sequences; let it draw num_sequences sequences where it is given none"
             )
         self._order: int | None = None
+        self._table: FactorTable | None = None  # of all draws, if it is small: some of them need not make it again
         self.verified_form: Form | None = None
         self.tables: VerifiedTables | None = None
         if order == "auto":
@@ -116,6 +118,8 @@ class PosteriorModels:
         # One table shows whether the program is of that order; neither it nor its warning is needed for each draw.
         elif order is not None and TabulatedModel(self._plain(0), order, data).is_local:
             self._order = order
+            if len(self) * (self.alphabet_size + 1) ** (order + 1) <= _SHARED_ENTRIES:
+                self._table = self._tabulated(order)
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -134,18 +138,22 @@ class PosteriorModels:
     @computed_once
     def batch(self) -> ModelBatch:
         """The models, evaluated in one call."""
-        models: ModelBatch
-        if self._base is None:
-            models = ModelList([self._plain(index) for index in range(len(self))])
-        else:
-            models = ProgramBatch(self._base, self.values)
+        models = self._programs()
         if self._order is not None:
-            check_order(self._order, self.alphabet_size, len(self))
-            models = TableBatch(tabulate(models.log_joint, self.alphabet_size, self._order))
+            models = TableBatch(self._tabulated(self._order) if self._table is None else self._table)
         if self.verified_form is not None:
             models = VerifiedBatch(models, self.alphabet_size, self.verified_form)
             self.tables = models.tables
         return EndedBatch(models, self._ends) if self._ends else models
+
+    def _programs(self) -> ModelBatch:
+        if self._base is None:
+            return ModelList([self._plain(index) for index in range(len(self))])
+        return ProgramBatch(self._base, self.values)
+
+    def _tabulated(self, order: int) -> FactorTable:
+        check_order(order, self.alphabet_size, len(self))
+        return tabulate(self._programs().log_joint, self.alphabet_size, order)
 
     @property
     def is_normalized(self) -> bool:
@@ -168,6 +176,7 @@ class PosteriorModels:
         """Some of the draws, by a slice or their numbers."""
         some = self._copied()
         some.values = {name: value[which] for name, value in self.values.items()}
+        some._table = None if self._table is None else self._table.of_models(which)
         return some
 
     def check_possible(self, sequences: Sequences) -> None:

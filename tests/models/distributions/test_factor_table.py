@@ -155,3 +155,12 @@ def test_ratios_have_gradients() -> None:
     assert bool(gradient.any())
     with torch.no_grad():
         assert FactorTable(values).log_ratio(SPACE, around).equal(ratio)
+
+
+@pytest.mark.parametrize("which", [slice(1, 3), torch.tensor([3, 0])])
+def test_tables_of_some_models(which: slice | torch.Tensor) -> None:
+    generator = torch.Generator().manual_seed(0)
+    factors = torch.randn(4, 3, 3, dtype=torch.double, generator=generator)
+    some = FactorTable(factors).of_models(which)
+    assert len(some) == 2
+    assert some.values.equal(FactorTable(factors[which]).values)

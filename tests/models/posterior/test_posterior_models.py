@@ -204,6 +204,7 @@ def test_empty_sequences_have_the_log_joints_of_each_draw() -> None:
 
 
 def test_the_tables_of_all_draws_must_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyro_ksd.models.posterior.posterior_models._SHARED_ENTRIES", 0)
     models = PosteriorModels(chain, DATA, CHAIN, order=1)
     monkeypatch.setattr("pyro_ksd.models.distributions.factor_table._MOST_BITS", 8)  # one table has 128 bytes
     with pytest.raises(ValueError, match="order: expected none for 3 symbols, found 1, for which 3 tables of all cont"):
@@ -502,3 +503,23 @@ def test_two_hundred_draws_are_taken_and_a_guide_has_the_seed_0() -> None:
     drawn = [PosteriorModels(chain, DATA, guide, num_draws=2, **seed).values["moves"] for seed in ({}, {"seed": 0})]
     assert drawn[0].equal(drawn[1])
     assert not drawn[0].equal(PosteriorModels(chain, DATA, guide, num_draws=2, seed=1).values["moves"])
+
+
+@pytest.mark.parametrize("shared", [0, 2**18])
+@pytest.mark.parametrize("which", [slice(1, 3), torch.tensor([2, 0])])
+def test_some_draws_have_the_tables_of_all(
+    which: slice | torch.Tensor, shared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyro_ksd.models.posterior.posterior_models._SHARED_ENTRIES", shared)
+    models = PosteriorModels(chain, DATA, CHAIN, order=1)
+    expected = models.batch.log_joint(DATA)[which]
+    calls: list[int] = []
+    log_joint = ProgramBatch.log_joint
+
+    def counted(self: ProgramBatch, words: Sequences) -> torch.Tensor:
+        calls.append(len(words))
+        return log_joint(self, words)
+
+    monkeypatch.setattr(ProgramBatch, "log_joint", counted)
+    torch.testing.assert_close(models.of_draws(which).batch.log_joint(DATA), expected)
+    assert bool(calls) == (shared == 0)
