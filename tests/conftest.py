@@ -45,6 +45,14 @@ def computed_check() -> xr.DataTree:
     return ksd_check(walk(), data, num_bootstrap=40, seed=7, progress=False)
 
 
+@pytest.fixture
+def any_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets models draw from another distribution than they score, which checks refuse otherwise."""
+    monkeypatch.setattr("pyro_ksd.checks.check_setup.check_drawn_lengths", lambda *_: None)
+    for module in ("absolute", "predictive"):
+        monkeypatch.setattr(f"pyro_ksd.fit_tests.{module}.check_null_draws", lambda *_: None)
+
+
 @pytest.fixture(params=["made up", "computed"])
 def check(request: pytest.FixtureRequest) -> xr.DataTree:
     """A check of random numbers with all that a check may have, and one of a model."""

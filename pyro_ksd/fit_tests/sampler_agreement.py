@@ -45,8 +45,9 @@ _SHIFT = 0.5  # standard deviations that hardly matter
 _ROUNDING = 1e-9
 _LEVEL = 1e-6
 _REASON = (
-    "so p-values from drawn data would be wrong. Draw with the parameters that the score has, and until every sequence "
-    "has ended; or leave out the sampler, and null draws come from the wild bootstrap"
+    "so p-values from drawn data would be wrong. Draw with the parameters that the score has, until every sequence has "
+    "ended, and give probability zero to sequences that are never drawn, such as the empty one; or leave out the sampler, "
+    "and null draws come from the wild bootstrap"
 )
 
 
@@ -105,8 +106,8 @@ def check_drawn_lengths(model: SequenceModel, drawn: Sequences, tail: Neighborho
     if isinstance(matrix, FeatureMatrix) and _has_mean(matrix.values):
         raise ValueError(
             "draw: expected sequences from the distribution that the model scores, found lengths that do not fit it "
-            f"(drawn: {float(drawn.lengths.double().mean()):.3g} on average, {int(drawn.lengths.max())} at most), "
-            f"{_REASON}"
+            f"(drawn: from {int(drawn.lengths.min())} to {int(drawn.lengths.max())} symbols, "
+            f"{float(drawn.lengths.double().mean()):.3g} on average), {_REASON}"
         )
 
 

@@ -46,7 +46,7 @@ def all_views() -> list[View]:
     return [
         *default_views(),
         *further_views(),
-        View("rests", jumps, EmbeddingKernel(lambda x: (x.tokens == 0).sum(1, keepdim=True).double())),
+        View("rests", jumps, EmbeddingKernel(lambda x: ((x.tokens == 0) & x.mask).sum(1, keepdim=True).double())),
         View("Hamming", jumps, HammingKernel()),
         View("first two", jumps, StartKernel(2)),
         View("last two", jumps, EndKernel(2)),

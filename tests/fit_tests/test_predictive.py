@@ -261,6 +261,7 @@ def test_tables_that_nobody_asked_for_change_nothing_but_the_time() -> None:
     assert found["ksd"]["p_value"].equals(expected["ksd"]["p_value"])
 
 
+@pytest.mark.usefixtures("any_sampler")
 def test_a_long_range_term_of_replicated_data_leaves_nothing_of_the_tables(tmp_path: Path) -> None:
     word = torch.tensor([1] * 7)  # neither in the data nor one edit away, but in replicated data
 
@@ -320,6 +321,7 @@ def test_automata_that_nobody_asked_for_change_nothing_but_the_time() -> None:
     assert found["ksd"]["p_value"].equals(expected["ksd"]["p_value"])
 
 
+@pytest.mark.usefixtures("any_sampler")
 def test_a_rare_term_of_replicated_data_leaves_nothing_of_the_automata(tmp_path: Path) -> None:
     word = torch.tensor([0] * 5)  # neither in the data nor one edit away, but in replicated data
 

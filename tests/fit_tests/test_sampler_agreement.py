@@ -89,7 +89,9 @@ def test_true_draws_are_accepted(name: str, size: int) -> None:
 @pytest.mark.parametrize("draw", [chain(0.3).draw, chain(0.15).draw, short])
 def test_wrong_lengths_are_refused(draw: Callable[..., Sequences]) -> None:
     drawn = draw(1000, torch.Generator().manual_seed(0))
-    with pytest.raises(ValueError, match=rf"lengths that do not fit it \(drawn: .* {int(drawn.lengths.max())} at most"):
+    with pytest.raises(
+        ValueError, match=rf"lengths that do not fit it \(drawn: from 1 to {int(drawn.lengths.max())} symbols"
+    ):
         check_drawn_lengths(chain(), drawn, zs().tail, barker)
 
 

@@ -92,6 +92,7 @@ def test_nothing_is_special_by_default() -> None:
     assert model.for_rows(5) is model
 
 
+@pytest.mark.usefixtures("any_sampler")
 def test_a_model_with_a_log_joint_alone_is_checked() -> None:
     wild = ksd_check(Minimal(), DATA, num_bootstrap=20, progress=False)["ksd"]
     assert wild.attrs["kind"] == "wild"

@@ -341,6 +341,7 @@ def test_posterior_draws_are_batched_with_covariates() -> None:
                 uniform = torch.full((num_sequences, SIZE), 1 / SIZE, dtype=torch.double)
                 return generated(uniform, MOVES[covariates["group"]], stop)
             pyro.factor("stop", (lengths - 1) * (1 - stop).log() + stop.log())
+            pyro.factor("never empty", torch.where(lengths > 0, 0.0, -math.inf))
             return pyro.factor("score", -math.log(SIZE) * lengths.double())
 
     draws = torch.tensor([-1.0, 0.5, 2.0]).double()
@@ -396,6 +397,7 @@ def test_refits_get_the_covariates() -> None:
             if num_sequences is not None:
                 uniform = torch.full((num_sequences, SIZE), 1 / SIZE, dtype=torch.double)
                 return generated(uniform, MOVES[torch.zeros(num_sequences, dtype=torch.long)], stop)
+            pyro.factor("never empty", torch.where(lengths > 0, 0.0, -math.inf))
             return pyro.factor("stop", (lengths - 1) * (1 - stop).log() + stop.log() - math.log(SIZE) * lengths)
 
     # Long sequences where the dose is -1, short ones where it is 1.

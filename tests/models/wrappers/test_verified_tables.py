@@ -305,6 +305,7 @@ def far_apart(sequences: Sequences) -> Tensor:
     return 0.5 * ((tokens[:, 15:] == tokens[:, :-15]) & (tokens[:, 15:] >= 0)).sum(1).double()
 
 
+@pytest.mark.usefixtures("any_sampler")
 @pytest.mark.parametrize("term", [over_factorial, count_squared, far_apart])
 def test_no_words_of_what_is_no_small_automaton(term: Any) -> None:
     class Other(Unfactored):
@@ -414,6 +415,7 @@ def assert_same_check(one: Any, other: Any, exactly: bool, error: float = 1e-12)
                 np.testing.assert_allclose(other[group][name].values, values.values, rtol=1e-9, atol=error)
 
 
+@pytest.mark.usefixtures("any_sampler")
 def test_a_check_is_the_same_and_asks_the_model_for_less() -> None:
     quick, slow = Planted([0], 0.0), Planted([0], 0.0)
     found, expected = check_of(quick, "auto"), check_of(slow, None)
@@ -425,6 +427,7 @@ def test_a_check_is_the_same_and_asks_the_model_for_less() -> None:
     assert quick.num_scored < slow.num_scored / 8
 
 
+@pytest.mark.usefixtures("any_sampler")
 def test_a_long_range_term_of_drawn_data_is_noticed_and_nothing_of_the_tables_is_left() -> None:
     word = [0, 0, 0, 0, 0, 0]  # in no sequence of the data, nor one edit away from any, but of drawn ones
     zeros_first = MarkovSequence.from_transitions(torch.ones(3) / 3, torch.tensor([[0.6, 0.2, 0.2]] * 3), stop=0.1)
@@ -436,6 +439,7 @@ def test_a_long_range_term_of_drawn_data_is_noticed_and_nothing_of_the_tables_is
     assert_same_check(expected, found, exactly=True)
 
 
+@pytest.mark.usefixtures("any_sampler")
 def test_the_statistics_of_the_data_are_those_of_the_model_whatever_tables_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if no comparison were ever made, with a term that edits of the data have."""
     model = Planted([0, 0, 0], 2.0)
