@@ -80,6 +80,17 @@ def test_rules_are_those_of_transformers(rules: list[SamplingRule], ties: bool) 
         assert torch.equal(found.lenient, found.strict)  # nothing is close to a boundary
 
 
+@pytest.mark.parametrize("rule", [Temperature(0.5), RepetitionPenalty(2.0)], ids=str)
+def test_what_rounding_makes_possible_stays_possible_under_later_rules(rule: SamplingRule) -> None:
+    logits = torch.tensor([[[3.0, 3.0 - 2**-20, 1.0]]])  # the second symbol is as probable as the first, up to rounding
+    codes, last = torch.tensor([[2]]), torch.tensor([[0]])
+    found = after_rules([TopK(1), rule], logits, codes, last)
+    assert found.strict.isfinite().tolist() == [[[True, False, False]]]
+    assert found.lenient.isfinite().tolist() == [[[True, True, False]]]
+    without = after_rules([rule], logits, codes, last)
+    assert found.lenient[..., :2].equal(without.strict[..., :2])
+
+
 # ------------------------------------------------------------------------------------------- whole models
 
 END, LONGEST, PROMPT = 2, 4, [1, 5, 0]
