@@ -299,6 +299,28 @@ def test_a_large_error_is_refused() -> None:
         as_model(sharp, DATA, marginal=Marginal(num_points=4))
 
 
+def test_an_edit_that_only_other_points_make_possible_is_an_error() -> None:
+    """The four points end at 2.7, those that they are compared with go on."""
+
+    def program(least: float) -> Any:
+        def stepping(sequences: Any, lengths: Any) -> None:
+            count = len(lengths)
+            with pyro.plate("sequences", count):
+                z = pyro.sample("z", standard(count))
+                rare = torch.where(z > least, 0.5, 0.0)
+                symbols(sequences, lengths, torch.stack([1 - rare, rare, torch.zeros(count)], 1).log())
+
+        return stepping
+
+    data = Sequences.of([[0, 0], [0], [0, 0, 0]], SIZE)
+    with pytest.raises(ValueError, match="change by up to .*, expected at most 0.5"):
+        as_model(program(3.0), data, marginal=Marginal(num_points=4))
+    # One that no points make possible does not count.
+    found = as_model(program(9.0), data, marginal=Marginal(num_points=4))
+    assert isinstance(found, MarginalProgram)
+    assert found.ratio_error == pytest.approx(0.0, abs=1e-12)
+
+
 def drawn(count: int, seed: int) -> Sequences:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
