@@ -41,6 +41,21 @@ def test_draws_of_a_program_that_cannot_be_vectorized_come_one_by_one() -> None:
         torch.testing.assert_close(found[i], chain(point(i)).log_joint(DATA))
 
 
+def test_nothing_within_a_program_is_validated() -> None:
+    seen: list[bool] = []
+
+    def watched(sequences: Tensor, lengths: Tensor) -> None:
+        seen.append(pyro.settings.get("validate_distributions_torch"))
+        bayesian(sequences, lengths)
+
+    with pyro.validation_enabled(True):
+        batch = ProgramBatch(VectorizedProgram(watched, DATA, point()), many(3))
+        batch.log_joint(DATA)
+        batch.log_joint_each(DATA, torch.arange(len(DATA)) % 3)
+    assert seen
+    assert not any(seen)
+
+
 def test_draws_of_an_enumerated_program() -> None:
     def mixture(sequences: Tensor, lengths: Tensor) -> None:
         weight = pyro.sample("weight", dist.Beta(torch.tensor(1.0).double(), 1.0))

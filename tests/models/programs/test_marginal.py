@@ -599,6 +599,19 @@ def test_a_latent_whose_size_changes_with_the_width_is_refused() -> None:
         as_model(program, DATA, marginal=Marginal()).log_joint(Sequences.of([[0] * 9, [1]], SIZE))
 
 
+def test_nothing_within_a_program_is_validated() -> None:
+    seen: list[bool] = []
+
+    def program(sequences: Any, lengths: Any) -> None:
+        seen.append(pyro.settings.get("validate_distributions_torch"))
+        random_effect(sequences, lengths)
+
+    with pyro.validation_enabled(True):
+        MarginalProgram(program, DATA, None, Marginal(num_points=4)).log_joint(DATA)
+    assert seen
+    assert not any(seen)
+
+
 def test_options_are_checked() -> None:
     with pytest.raises(ValueError, match="num_points: expected"):
         Marginal(num_points=3)

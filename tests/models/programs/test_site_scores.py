@@ -83,6 +83,8 @@ def test_values_in_single_precision_are_summed_in_double_precision() -> None:
     expected = [math.fsum(column) for column in values.T.tolist()]
     found = summed_over_sites([("a", scored(unscaled_log_prob=values))], -1, 2)
     assert found.tolist() == pytest.approx(expected, rel=1e-12)
+    found = summed_over_sites([(str(row), scored(unscaled_log_prob=own)) for row, own in enumerate(values)], -1, 2)
+    assert found.tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_an_error_of_a_site_has_its_name() -> None:
