@@ -185,6 +185,19 @@ def test_candidates_are_the_possible_symbols() -> None:
     assert {code for code in codes[0, 0].tolist() if code >= 0} == possible
 
 
+def test_parts_with_other_numbers_of_possible_symbols(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sequence at a time; the most possible symbols after any prefix are filled up in the other parts."""
+    rules: list[SamplingRule] = [TopP(0.6)]
+    lm, p = model(rules), truth(rules).softmax(0)
+    candidates = lm.candidates(SPACE, 4)
+    drawn = lm.draw(200, torch.Generator().manual_seed(0))
+    monkeypatch.setattr("pyro_ksd.models.networks.autoregressive.LOGITS", 1)
+    assert lm.candidates(SPACE, 4).equal(candidates)
+    for x in lm.draw(200, torch.Generator().manual_seed(0)).to_lists():
+        assert p[LISTS.index(tuple(x))] > 0  # type: ignore[arg-type]
+    assert lm.draw(200, torch.Generator().manual_seed(0)).to_lists() == drawn.to_lists()
+
+
 def test_rounding_does_not_make_drawn_sequences_impossible() -> None:
     """The probabilities of the last two symbols are half of the nucleus, up to rounding that changes with the batch."""
 

@@ -220,6 +220,16 @@ def test_a_site_in_single_precision_is_summed_in_double_precision() -> None:
     assert float(masked_log_prob({"fn": fn, "value": value, "mask": None})) == pytest.approx(expected, rel=1e-12)
 
 
+def test_an_accumulated_run_sums_single_precision_in_double_precision() -> None:
+    probs = torch.tensor([0.1, 0.2, 0.7])
+    symbols = torch.randint(3, (300,), generator=torch.Generator().manual_seed(0)).tolist()
+    with AccumulatedRun(*arguments(symbols), S) as run:
+        for t in range(len(symbols)):
+            pyro.sample(f"x_{t}", dist.Categorical(probs))
+    expected = math.fsum(dist.Categorical(probs).log_prob(torch.tensor(symbols)).tolist())
+    assert float(run.total) == pytest.approx(expected, rel=1e-13)
+
+
 def test_an_accumulated_run_is_the_same_under_vmap() -> None:
     def total(symbols: Tensor) -> Tensor:
         with AccumulatedRun(NAMES, {}, symbols.unbind(), True, S) as run:
