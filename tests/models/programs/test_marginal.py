@@ -220,6 +220,36 @@ def test_sequences_that_are_longer_than_the_data_may_have_more_latents() -> None
     assert model.log_joint(Sequences.of(longer, SIZE)).tolist() == pytest.approx(expected, abs=0.1)
 
 
+def test_longer_sequences_have_more_latents_where_lengths_count_them() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(1, int(lengths.max())):
+                with poutine.mask(mask=t < lengths):
+                    z = pyro.sample(f"z_{t}", standard(len(lengths)))
+                    pyro.sample(f"x_{t}", dist.Categorical(logits=TASTE * z[:, None]), obs=sequences[:, t])
+            pyro.sample("length", dist.Poisson(torch.tensor(4.0).double()), obs=lengths.double())
+
+    model = as_model(program, Sequences.of([[0], [2, 1]], SIZE), marginal=Marginal(num_points=64))
+    assert isinstance(model, MarginalProgram)
+    assert model._points.log_weights.tolist() == pytest.approx([-math.log(64)] * 64)  # no grid
+
+
+def test_correlated_latents_against_independent_ones() -> None:
+    def programs(joint: bool) -> Any:
+        def program(sequences: Any, lengths: Any) -> None:
+            count = len(lengths)
+            with pyro.plate("sequences", count):
+                zeros = torch.zeros(count, 2).double()
+                both = dist.MultivariateNormal(zeros, torch.eye(2).double()) if joint else standard(count, 2).to_event(1)
+                z = pyro.sample("z", both)
+                symbols(sequences, lengths, TASTE * z[:, :1] + OTHER * z[:, 1:])
+
+        return program
+
+    one, two = (as_model(programs(joint), DATA, marginal=Marginal(num_points=1024)) for joint in (True, False))
+    torch.testing.assert_close(one.log_joint(DATA), two.log_joint(DATA), rtol=1e-12, atol=1e-12)
+
+
 def test_a_latent_for_each_step() -> None:
     def program(sequences: Any, lengths: Any) -> None:
         with pyro.plate("sequences", len(lengths)):
