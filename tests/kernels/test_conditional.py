@@ -190,7 +190,9 @@ def test_refuses() -> None:
 def test_a_million_features_of_covariates_are_allowed() -> None:
     data = Sequences.of(["a"]).with_covariates([0])
     for count, allowed in ((2**20, True), (2**20 + 1, False)):
-        last = torch.sparse_coo_tensor(torch.tensor([[0], [count - 1]]), torch.ones(1), (1, count), check_invariants=True)
+        last = torch.sparse_coo_tensor(
+            torch.tensor([[0], [count - 1]]), torch.ones(1), (1, count), check_invariants=True
+        )
         kernel = ConditionalKernel(StartKernel(), lambda known, last=last: last)
         if allowed:
             assert kernel.split_codes(kernel.features(data).codes)[1].tolist() == [count - 1]  # type: ignore[arg-type]

@@ -240,7 +240,9 @@ def test_correlated_latents_against_independent_ones() -> None:
             count = len(lengths)
             with pyro.plate("sequences", count):
                 zeros = torch.zeros(count, 2).double()
-                both = dist.MultivariateNormal(zeros, torch.eye(2).double()) if joint else standard(count, 2).to_event(1)
+                both = (
+                    dist.MultivariateNormal(zeros, torch.eye(2).double()) if joint else standard(count, 2).to_event(1)
+                )
                 z = pyro.sample("z", both)
                 symbols(sequences, lengths, TASTE * z[:, :1] + OTHER * z[:, 1:])
 
@@ -343,7 +345,7 @@ def test_an_edit_that_only_other_points_make_possible_is_an_error() -> None:
         return stepping
 
     data = Sequences.of([[0, 0], [0], [0, 0, 0]], SIZE)
-    with pytest.raises(ValueError, match="change by up to .*, expected at most 0.5"):
+    with pytest.raises(ValueError, match=r"change by up to .*, expected at most 0\.5"):
         as_model(program(3.0), data, marginal=Marginal(num_points=4))
     # One that no points make possible does not count.
     found = as_model(program(9.0), data, marginal=Marginal(num_points=4))

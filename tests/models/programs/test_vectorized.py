@@ -415,6 +415,7 @@ def test_nothing_within_a_program_is_validated() -> None:
             return torch.zeros(num_sequences, 2, dtype=torch.long), torch.ones(num_sequences, dtype=torch.long)
         with pyro.plate("sequences", len(lengths)):
             pyro.sample("length", dist.Poisson(torch.tensor(3.0).double()), obs=lengths.double())
+        return None
 
     with pyro.validation_enabled(True):
         model = VectorizedProgram(walk, DATA)
