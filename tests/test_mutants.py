@@ -93,10 +93,17 @@ def twice(x):
 
 def never(x):
     return x + 1
+
+def power(
+    x,
+    exponent=7,
+):
+    return x**exponent
 """,
     "tests/stein/test_half.py": """
+from inspect import signature
 import pytest
-from pyro_ksd.stein.half import half
+from pyro_ksd.stein.half import half, power
 
 @pytest.fixture(scope="module")
 def negative():
@@ -108,6 +115,12 @@ def test_half():
 
 def test_zero():
     half(0)
+
+def test_power():
+    assert power(2, 3) == 8
+
+def test_default():
+    assert signature(power).parameters["exponent"].default == 7
 
 def test_first(negative):
     pass
@@ -138,7 +151,7 @@ workshop = Workshop(root, Path.cwd(), reach.seconds)
 file = "pyro_ksd/stein/half.py"
 text = Path(root, file).read_bytes()
 found = {one.change: one for one in mutants_of(file, text)}
-for change in ("x < 0 -> x <= 0", "x / FACTOR -> x * FACTOR", "2 -> 3", "x + x -> x - x", "x + 1 -> x - 1"):
+for change in ("x < 0 -> x <= 0", "x / FACTOR -> x * FACTOR", "2 -> 3", "x + x -> x - x", "x + 1 -> x - 1", "7 -> 8"):
     reaching = sorted(test.partition("::")[2] for test in reach.reaching(found[change]))
     print(change, reaching, fate(found[change], reach, workshop))
 endless = Mutant(file, (7, 7), "half", (4, 7), "", 1, text.replace(b"return x / FACTOR", b"while True: pass"))
@@ -149,11 +162,12 @@ Path(root, "tests/stein/test_half.py").write_text(new)
 print("new test", fate(found["x + 1 -> x - 1"], reach, Workshop(root, Path(tempfile.mkdtemp()), {})))
 """
 FATES = """\
-x < 0 -> x <= 0 ['test_first', 'test_half', 'test_second', 'test_zero'] near
+x < 0 -> x <= 0 ['test_default', 'test_first', 'test_half', 'test_power', 'test_second', 'test_zero'] near
 x / FACTOR -> x * FACTOR ['test_half', 'test_zero'] near
-2 -> 3 ['test_first', 'test_half', 'test_second', 'test_whole', 'test_zero'] near
+2 -> 3 ['test_default', 'test_first', 'test_half', 'test_power', 'test_second', 'test_whole', 'test_zero'] near
 x + x -> x - x ['test_whole'] far
 x + 1 -> x - 1 [] survived
+7 -> 8 ['test_power'] near
 endless near
 new test near
 """

@@ -26,7 +26,8 @@ def fate(mutant: Mutant, reach: Reach, workshop: Workshop) -> str:
     reaching = reach.reaching(mutant) if reach.is_current(mutant.file) else set()
     if not reaching:
         return "near" if workshop.fails(mutant, near, []) else "survived"
-    known = {file for file in near if reach.is_current(file)}
+    # Any of them may look at what runs at import, such as the default of an option.
+    known = set() if reach.runs_at_import(mutant) else {file for file in near if reach.is_current(file)}
     tests = reach.sorted(test for test in reaching if files_of([test])[0] in known)
     files = [file for file in near if file not in known] + files_of(tests)
     if files and workshop.fails(mutant, files, tests):

@@ -94,6 +94,11 @@ class Reach:
                 return found
         return set()
 
+    def runs_at_import(self, mutant: Mutant) -> bool:
+        """Whether no test reaches what a mutant changes, as with a constant or a default, only what is around it."""
+        first, last = mutant.lines
+        return not self._tests_of(mutant.file, range(first, last + 1))
+
     def _tests_of(self, file: str, lines: Iterable[int]) -> set[str]:
         by_line = self._tests_by_line(file)
         found = set()

@@ -275,6 +275,18 @@ def test_work_on_other_data_models_or_draws_is_not_gone_on_with(bootstrap: Any, 
             goodness_of_fit(model, rows, own, **(options | changes))
 
 
+def test_a_bar_for_each_visit_of_the_data(
+    monkeypatch: pytest.MonkeyPatch, terminal: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pyro_ksd.stein.summation.SIGNED_ENTRIES", 200)
+    monkeypatch.setattr("pyro_ksd.stein.summation.SUMMED_ENTRIES", 1)
+    options: dict[str, Any] = {"bootstrap": "wild", "num_bootstrap": 400}
+    goodness_of_fit(walk(), data(), default_views()[:1], progress=True, **options)
+    assert terminal.readouterr().err.count("Stein features: 100%") > 2  # later ones have further draws of signs
+    goodness_of_fit(walk(), data(), default_views()[:1], **options)
+    assert terminal.readouterr().err == ""
+
+
 def test_the_model_is_known_by_all_it_says_of_the_sequences() -> None:
     """Log-joints that are known already, and ratios that differ from them."""
     visits = Visits(walk(), data(), default_views()[:1])

@@ -159,6 +159,15 @@ def test_nothing_is_sized_unless_the_model_is_rejected() -> None:
     assert known_rows(effect_sizes(accepted, places, DATA, DRAWN, 0.06)[1].factor)
 
 
+def test_nothing_stands_out_where_nothing_is_rejected() -> None:
+    result, places = fitted()
+    features = [place.features for place in places]
+    for own in module.outstanding(replace(result, p_value_overall=0.0501), features, 0.05):
+        assert own.rows.tolist() == own.counts == []
+    for own in module.outstanding(result, features, 0.05):
+        assert len(own.rows) == len(own.counts)
+
+
 def test_nothing_is_sized_of_a_view_that_does_not_reject() -> None:
     result, places = fitted()
     p_value = result.p_value.clone()

@@ -38,6 +38,8 @@ def test_statistics_draws_and_places(cuts: tuple[int, ...]) -> None:
     torch.testing.assert_close(result.null.statistic, whole.null.statistic)
     assert result.p_value.equal(whole.p_value)
     assert result.p_value_overall == whole.p_value_overall
+    assert list(result.seconds) == ["kernels", "bootstrap"]
+    assert all(0 < seconds < 60 for seconds in result.seconds.values())
     places, totals = localize_parts(result, survey)
     assert [len(own.total) for own in totals][:3] == [len(own.rows) for own in _outstanding(whole)][:3]
     for place, other in zip(places, localize(whole), strict=True):

@@ -103,12 +103,18 @@ def test_a_batch_of_impossible_sequences_only() -> None:
     assert (found.num_sequences, found.first_clear, found.seen.tolist()) == (3, 1, [[0.0, 0.0, 0.0]])
 
 
-def test_going_on_from_parts() -> None:
-    first = start().after(psi(50, 0.1), ALL)
-    direct = first.after(psi(50, 0.1, seed=1), ALL)
-    restored = start().going_on_from(first.parts()).after(psi(50, 0.1, seed=1), ALL)
-    for name, value in direct.parts().items():
-        assert value.equal(restored.parts()[name]), name
+@pytest.mark.parametrize("impossible", [[], [7, 30]])
+def test_going_on_from_parts(impossible: list[int]) -> None:
+    possible = ALL.clone()
+    possible[impossible] = False
+    first = start().after(psi(50 - len(impossible), 0.1), possible)
+    restored = start().going_on_from(first.parts())
+    later = psi(50, 0.1, seed=1)
+    assert restored.num_impossible == len(impossible)
+    assert first.most_of_views.gt(0).all()
+    for direct, found in ((first, restored), (first.after(later, ALL), restored.after(later, ALL))):
+        for name, value in direct.parts().items():
+            assert value.equal(found.parts()[name]), name
 
 
 def test_many_looks_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,6 +187,20 @@ def test_refuses() -> None:
         )
 
 
+def test_a_million_features_of_covariates_are_allowed() -> None:
+    data = Sequences.of(["a"]).with_covariates([0])
+    for count, allowed in ((2**20, True), (2**20 + 1, False)):
+        last = torch.sparse_coo_tensor(
+            torch.tensor([[0], [count - 1]]), torch.ones(1), (1, count), check_invariants=True
+        )
+        kernel = ConditionalKernel(StartKernel(), lambda known, last=last: last)
+        if allowed:
+            assert kernel.split_codes(kernel.features(data).codes)[1].tolist() == [count - 1]  # type: ignore[arg-type]
+        else:
+            with pytest.raises(ValueError, match="with up to 1048576 features for 1 rows of covariates"):
+                kernel.features(data)
+
+
 def test_covariate_features_are_a_function() -> None:
     with pytest.raises(ValueError, match=r"covariate_features: expected a function of \(covariates\)"):
         ConditionalKernel(StartKernel(), torch.eye(3))  # type: ignore[arg-type]

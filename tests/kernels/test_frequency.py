@@ -24,7 +24,7 @@ def test_a_substitution_changes_no_more_than_the_bound(length: int) -> None:
     assert float(change.sum(1).abs().max()) < 1e-12  # and as many go
 
 
-@pytest.mark.parametrize("length", [0, 2.5])
+@pytest.mark.parametrize("length", [0, 2.5, 63])
 def test_wrong_lengths(length: float) -> None:
     with pytest.raises(ValueError, match="length: expected"):
         FrequencyKernel(length)  # type: ignore[arg-type]

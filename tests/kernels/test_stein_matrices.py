@@ -111,6 +111,9 @@ def test_products_of_some_rows(form: Callable[[Tensor], FeatureMatrix], monkeypa
 
 def test_no_sequences_have_no_sum() -> None:
     assert FeatureMatrix(PSI[:0]).total.tolist() == [0.0] * 4
+    for none in (FeatureMatrix(PSI[:0]), GramMatrix(H[:0, :0])):
+        assert none.off_diagonal_form(torch.zeros(3, 0, dtype=torch.double)).tolist() == [0.0] * 3
+        assert none.others().tolist() == []
 
 
 def test_entries_at_one_place_are_added_up() -> None:

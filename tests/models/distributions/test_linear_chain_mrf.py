@@ -47,6 +47,13 @@ def test_default_potentials():
     assert model.event_shape == (M,)
 
 
+@pytest.mark.parametrize("longest", [1, M])
+def test_parameters_in_single_precision_are_normalized_in_double_precision(longest: int) -> None:
+    short = [rows for rows in SPACE.to_lists() if len(rows) <= longest]
+    model = LinearChainMRF(PAIRWISE.float(), UNARY.float(), LENGTH[: longest + 1].float())
+    assert model.log_joint(Sequences.of(short, S)).exp().sum().item() == pytest.approx(1, abs=1e-12)
+
+
 def test_longer_sequences_are_impossible():
     model = LinearChainMRF(PAIRWISE, max_length=2)
     data = Sequences.of([[0, 1], [2]], S)

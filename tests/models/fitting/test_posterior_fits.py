@@ -78,6 +78,14 @@ def test_the_session_stays_as_it_was_and_the_same_call_gives_the_same_draws(fit:
     assert not replace(fit, seed=1)(program, DATA)["stop"].equal(first)
 
 
+@pytest.mark.parametrize(
+    "fit", [FitNUTS(num_samples=1, warmup_steps=0), FitSVI(num_samples=1, num_steps=1)], ids=["NUTS", "SVI"]
+)
+def test_one_draw_is_enough_and_nothing_is_printed(fit: FitNUTS | FitSVI, capfd: pytest.CaptureFixture[str]) -> None:
+    assert fit(program, DATA)["stop"].shape == (1,)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_random_numbers_are_others_for_other_data() -> None:
     """The guide of a program without data has the same form for both, so that equal noise would show."""
     fit = FitSVI(num_samples=50, num_steps=1, learning_rate=1e-12)
@@ -124,6 +132,8 @@ def test_networks_are_refused() -> None:
         (lambda: FitNUTS(warmup_steps=-1), "warmup_steps: expected an integer of at least 0, found -1"),
         (lambda: FitNUTS(seed=-1), "seed: expected an integer from 0"),
         (lambda: FitSVI(guide="normal"), "guide: expected what makes a guide from a program, such as AutoNormal"),
+        (lambda: FitSVI(num_samples=0), "num_samples: expected an integer of at least 1, found 0"),
+        (lambda: FitSVI(seed=-1), "seed: expected an integer from 0"),
         (lambda: FitSVI(num_steps=0), "num_steps: expected an integer of at least 1, found 0"),
         (lambda: FitSVI(learning_rate=0.0), "learning_rate: expected"),
         (lambda: FitNUTS()("program", DATA), "program: expected a Pyro program to fit, found 'program'"),

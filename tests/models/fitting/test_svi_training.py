@@ -9,7 +9,7 @@ import pyro
 import pyro.distributions as dist
 import pytest
 import torch
-from pyro.infer.autoguide import AutoDelta
+from pyro.infer.autoguide import AutoDelta, AutoMultivariateNormal
 from torch.distributions import constraints
 
 from pyro_ksd import MarkovSequence, Sequences
@@ -50,10 +50,10 @@ def test_arguments_are_checked() -> None:
         check_training(None, 1, 0.1)
 
 
-def train(own: Any, num_steps: int = 1) -> list[str]:
+def train(own: Any, num_steps: int = 1, make_guide: Any = AutoDelta) -> list[str]:
     arguments = fitting_arguments(own, DATA, "fit")
     options: dict[str, Any] = {"num_steps": num_steps, "learning_rate": 0.05, "seed": 0, "option": "fit"}
-    with trained_guide(own, arguments, AutoDelta, num_sequences=len(DATA), **options) as trained:
+    with trained_guide(own, arguments, make_guide, num_sequences=len(DATA), **options) as trained:
         return [*trained.latent, *trained.learned]
 
 
@@ -81,6 +81,7 @@ def test_programs_without_latents_and_with_enumerated_ones() -> None:
             pyro.sample("x", MarkovSequence.from_transitions(EVEN[0], EVEN, stop), obs=x)
 
     assert train(only_a_parameter) == ["stop"]
+    assert train(only_a_parameter, make_guide=AutoMultivariateNormal) == ["stop"]  # which needs a latent site
 
     def of_two_kinds(x: Any = None) -> None:
         kind = pyro.sample("kind", dist.Bernoulli(torch.tensor(0.5).double()), infer={"enumerate": "parallel"})

@@ -97,6 +97,36 @@ def test_a_prefix_is_evaluated_once(gpt2: Any) -> None:
     assert counted.tokens == whole + prefix + possible * 2
 
 
+class Padding(Counted):
+    """A language model that takes token 0 for padding unless a mask says otherwise."""
+
+    def __call__(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
+        if attention_mask is None:
+            attention_mask = (input_ids != 0).long()
+        assert attention_mask.dtype == torch.long  # as tokenizers make it
+        if options.get("past_key_values") is not None:
+            assert attention_mask.shape[1] == options["past_key_values"].get_seq_length() + input_ids.shape[1]
+        return super().__call__(input_ids, attention_mask=attention_mask, **options)
+
+
+def test_no_token_is_padding(gpt2: Any) -> None:
+    careful, _ = models(Padding(gpt2), [], [0, 3, 0, 1])
+    cached, _ = models(gpt2, [], [0, 3, 0, 1])
+    data = Sequences.of([[0, 1, 0, 0, END], [0, END], [4, 0, 3, END]], SIZE)
+    edits = BeforeEnd(zs()).edits(data)
+    torch.testing.assert_close(careful.log_joint(data), cached.log_joint(data), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(careful.log_ratio(data, edits), cached.log_ratio(data, edits), rtol=1e-12, atol=1e-12)
+
+
+def test_a_model_that_keeps_no_cache_by_default(gpt2: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cached, plain = models(gpt2, [], [3, 0])
+    data = Sequences.of([[0, 1, 0, 0, END], [4, END]], SIZE)
+    edits = BeforeEnd(zs()).edits(data)
+    expected = plain.log_ratio(data, edits)
+    monkeypatch.setattr(gpt2.config, "use_cache", False)
+    torch.testing.assert_close(cached.log_ratio(data, edits), expected, rtol=1e-10, atol=1e-10)
+
+
 def test_no_edits(gpt2: Any) -> None:
     cached, _ = models(gpt2, [], [1])
     data = Sequences.of([[END]], SIZE)

@@ -80,6 +80,17 @@ def test_rules_are_those_of_transformers(rules: list[SamplingRule], ties: bool) 
         assert torch.equal(found.lenient, found.strict)  # nothing is close to a boundary
 
 
+@pytest.mark.parametrize("rule", [Temperature(0.5), RepetitionPenalty(2.0)], ids=str)
+def test_what_rounding_makes_possible_stays_possible_under_later_rules(rule: SamplingRule) -> None:
+    logits = torch.tensor([[[3.0, 3.0 - 2**-20, 1.0]]])  # the second symbol is as probable as the first, up to rounding
+    codes, last = torch.tensor([[2]]), torch.tensor([[0]])
+    found = after_rules([TopK(1), rule], logits, codes, last)
+    assert found.strict.isfinite().tolist() == [[[True, False, False]]]
+    assert found.lenient.isfinite().tolist() == [[[True, True, False]]]
+    without = after_rules([rule], logits, codes, last)
+    assert found.lenient[..., :2].equal(without.strict[..., :2])
+
+
 # ------------------------------------------------------------------------------------------- whole models
 
 END, LONGEST, PROMPT = 2, 4, [1, 5, 0]
@@ -172,6 +183,19 @@ def test_candidates_are_the_possible_symbols() -> None:
     ).strict[0, 0]
     possible = {code for code in range(SYMBOLS) if scores[code] > -math.inf and code != END}
     assert {code for code in codes[0, 0].tolist() if code >= 0} == possible
+
+
+def test_parts_with_other_numbers_of_possible_symbols(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sequence at a time; the most possible symbols after any prefix are filled up in the other parts."""
+    rules: list[SamplingRule] = [TopP(0.6)]
+    lm, p = model(rules), truth(rules).softmax(0)
+    candidates = lm.candidates(SPACE, 4)
+    drawn = lm.draw(200, torch.Generator().manual_seed(0))
+    monkeypatch.setattr("pyro_ksd.models.networks.autoregressive.LOGITS", 1)
+    assert lm.candidates(SPACE, 4).equal(candidates)
+    for x in lm.draw(200, torch.Generator().manual_seed(0)).to_lists():
+        assert p[LISTS.index(tuple(x))] > 0  # type: ignore[arg-type]
+    assert lm.draw(200, torch.Generator().manual_seed(0)).to_lists() == drawn.to_lists()
 
 
 def test_rounding_does_not_make_drawn_sequences_impossible() -> None:

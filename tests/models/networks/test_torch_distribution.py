@@ -7,6 +7,7 @@ import math
 from itertools import pairwise, product
 from typing import Any
 
+import pyro
 import pyro.distributions as dist
 import pytest
 import torch
@@ -64,6 +65,26 @@ def test_log_joints_and_ratios_are_those_of_log_prob() -> None:
     torch.testing.assert_close(model.log_ratio(turned, edits), expected, rtol=1e-11, atol=1e-11)
     with pytest.raises(ValueError, match="the model's 3 symbols, found an alphabet of 4"):
         model.log_joint(Sequences.of([[0]], 4))
+
+
+class Cautious(Backwards):
+    """Makes distributions within, which would check their arguments where the user's session validates."""
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        symbols = dist.Poisson(torch.ones(value.shape[-1]).double())
+        return symbols.log_prob(value.double()).masked_fill(value < 0, 0.0).sum(-1)
+
+    def sample(self, sample_shape: Any = torch.Size()) -> Tensor:  # noqa: B008
+        dist.Poisson(-torch.ones(2))
+        return super().sample(sample_shape)
+
+
+def test_distributions_within_are_not_validated() -> None:
+    """The values after the end are outside of their support."""
+    model = TorchDistributionModel(Cautious(), SIZE)
+    with pyro.validation_enabled(True):
+        assert model.log_joint(Sequences.of([[0, 1], [2]], SIZE)).tolist() == pytest.approx([-2.0, -1.0 - math.log(2)])
+        assert len(model.draw(3, torch.Generator().manual_seed(0))) == 3
 
 
 def test_draws_are_samples_with_the_random_state_untouched() -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.models.posterior.program_batch import ProgramBatch
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
+from pyro_ksd.sequences.container import Sequences
 
 
 def test_draws_all_at_once_and_one_by_one() -> None:
@@ -39,6 +40,36 @@ def test_draws_of_a_program_that_cannot_be_vectorized_come_one_by_one() -> None:
     found = ProgramBatch(VectorizedProgram(looks_at_values, DATA, point()), many(3)).log_joint(DATA)
     for i in range(3):
         torch.testing.assert_close(found[i], chain(point(i)).log_joint(DATA))
+
+
+def test_the_empty_sequence_under_each_draw() -> None:
+    """Programs may look symbols up in tables even where there are none."""
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        rate = pyro.sample("rate", dist.Gamma(torch.tensor(2.0).double(), 1.0))
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("length", dist.Poisson(rate), obs=lengths.double())
+            weights = torch.arange(SIZE).double()[sequences] * (torch.arange(sequences.shape[1]) < lengths[:, None])
+            pyro.factor("symbols", weights.sum(1))
+
+    rates = torch.tensor([0.5, 3.0, 4.0], dtype=torch.double)
+    batch = ProgramBatch(VectorizedProgram(program, DATA, {"rate": rates[0]}), {"rate": rates})
+    assert batch.log_joint(Sequences.of([[]], SIZE))[:, 0].tolist() == pytest.approx((-rates).tolist())
+
+
+def test_nothing_within_a_program_is_validated() -> None:
+    seen: list[bool] = []
+
+    def watched(sequences: Tensor, lengths: Tensor) -> None:
+        seen.append(pyro.settings.get("validate_distributions_torch"))
+        bayesian(sequences, lengths)
+
+    with pyro.validation_enabled(True):
+        batch = ProgramBatch(VectorizedProgram(watched, DATA, point()), many(3))
+        batch.log_joint(DATA)
+        batch.log_joint_each(DATA, torch.arange(len(DATA)) % 3)
+    assert seen
+    assert not any(seen)
 
 
 def test_draws_of_an_enumerated_program() -> None:

@@ -146,3 +146,14 @@ def test_one_site_that_reads_the_padding_is_enough_to_give_it_none(first: bool) 
     model = VectorizedProgram(program, DATA)
     assert not model.defines_empty
     assert (model.log_joint(EMPTY) == -torch.inf).tolist() == [True, False, True]
+
+
+def test_lengths_may_be_looked_up_in_a_table() -> None:
+    rates = torch.tensor([0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]).double()
+
+    def program(sequences: Tensor, lengths: Tensor) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("length", dist.Poisson(rates[lengths]), obs=lengths.double())
+
+    model = as_model(program, DATA)
+    assert model.log_joint(Sequences.of([[]], SIZE)).tolist() == pytest.approx([-0.5])

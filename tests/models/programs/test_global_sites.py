@@ -125,6 +125,17 @@ def test_shapes_of_global_sites_and_parameters() -> None:
     assert sites_of(parametric, *ARGUMENTS).local == {}
 
 
+def test_another_seed_may_find_other_sites() -> None:
+    def branching() -> None:
+        heads = pyro.sample("heads", dist.Bernoulli(0.5))
+        pyro.sample("one" if heads else "other", dist.Normal(0.0, 1.0))
+
+    found = [sorted(sites_of(branching, seed=seed).sites) for seed in range(20)]
+    assert sorted(map(tuple, found))[0] == ("heads", "one")
+    assert sorted(map(tuple, found))[-1] == ("heads", "other")
+    assert found == [sorted(sites_of(branching, seed=seed).sites) for seed in range(20)]
+
+
 def test_sites_in_the_plate_of_the_sequences_are_local() -> None:
     steps = {f"{name}_{t}" for name in ("z", "x", "stop") for t in range(DATA.width)}
     assert set(sites_of(hmm, *ARGUMENTS).local) == steps

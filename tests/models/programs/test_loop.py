@@ -275,3 +275,19 @@ def test_a_program_that_sets_a_seed_itself_is_refused(seed):
 
 def test_a_sequence_of_ten_thousand_symbols_is_the_longest_unless_stated():
     assert LoopProgram(chain(), S).max_length == 10_000
+
+
+def test_a_factor_that_only_some_runs_reach_is_found() -> None:
+    def program(rare: int) -> Callable[[], None]:
+        def branching() -> None:
+            t, stop = 0, False
+            while not stop:
+                x = pyro.sample(f"x_{t}", dist.Categorical(torch.ones(3) / 3))
+                if x == rare:
+                    pyro.factor(f"factor_{t}", torch.tensor(0.3))
+                stop = bool(pyro.sample(f"stop_{t}", dist.Bernoulli(0.8)))
+                t += 1
+
+        return branching
+
+    assert [LoopProgram(program(rare), 3).can_draw for rare in (0, 1, 2, 3)] == [False, False, False, True]

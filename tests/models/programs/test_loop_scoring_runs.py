@@ -27,7 +27,13 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from pyro_ksd.models.programs.loop import LoopProgram
-from pyro_ksd.models.programs.loop_scoring_runs import AccumulatedRun, CannotMakeSequence, CheckedRun, ConditionedRun
+from pyro_ksd.models.programs.loop_scoring_runs import (
+    AccumulatedRun,
+    CannotMakeSequence,
+    CheckedRun,
+    ConditionedRun,
+    masked_log_prob,
+)
 from pyro_ksd.models.programs.loop_site_names import SiteNames
 from pyro_ksd.sequences.container import Sequences
 
@@ -206,6 +212,22 @@ def test_a_checked_run_sums_the_log_probabilities() -> None:
         assert run.complete
         assert run.total == pytest.approx(CHAIN.log_joint(Sequences.of([symbols], S)).item(), abs=1e-12)
         assert run.ended == f"stop_{len(symbols) - 1}"
+
+
+def test_a_site_in_single_precision_is_summed_in_double_precision() -> None:
+    fn, value = dist.Normal(torch.zeros(10_007), 1.3), torch.randn(10_007, generator=torch.Generator().manual_seed(0))
+    expected = math.fsum(fn.log_prob(value).tolist())
+    assert float(masked_log_prob({"fn": fn, "value": value, "mask": None})) == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_accumulated_run_sums_single_precision_in_double_precision() -> None:
+    probs = torch.tensor([0.1, 0.2, 0.7])
+    symbols = torch.randint(3, (300,), generator=torch.Generator().manual_seed(0)).tolist()
+    with AccumulatedRun(*arguments(symbols), S) as run:
+        for t in range(len(symbols)):
+            pyro.sample(f"x_{t}", dist.Categorical(probs))
+    expected = math.fsum(dist.Categorical(probs).log_prob(torch.tensor(symbols)).tolist())
+    assert float(run.total) == pytest.approx(expected, rel=1e-13)
 
 
 def test_an_accumulated_run_is_the_same_under_vmap() -> None:

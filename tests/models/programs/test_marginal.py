@@ -220,6 +220,38 @@ def test_sequences_that_are_longer_than_the_data_may_have_more_latents() -> None
     assert model.log_joint(Sequences.of(longer, SIZE)).tolist() == pytest.approx(expected, abs=0.1)
 
 
+def test_longer_sequences_have_more_latents_where_lengths_count_them() -> None:
+    def program(sequences: Any, lengths: Any) -> None:
+        with pyro.plate("sequences", len(lengths)):
+            for t in range(1, int(lengths.max())):
+                with poutine.mask(mask=t < lengths):
+                    z = pyro.sample(f"z_{t}", standard(len(lengths)))
+                    pyro.sample(f"x_{t}", dist.Categorical(logits=TASTE * z[:, None]), obs=sequences[:, t])
+            pyro.sample("length", dist.Poisson(torch.tensor(4.0).double()), obs=lengths.double())
+
+    model = as_model(program, Sequences.of([[0], [2, 1]], SIZE), marginal=Marginal(num_points=64))
+    assert isinstance(model, MarginalProgram)
+    assert model._points.log_weights.tolist() == pytest.approx([-math.log(64)] * 64)  # no grid
+
+
+def test_correlated_latents_against_independent_ones() -> None:
+    def programs(joint: bool) -> Any:
+        def program(sequences: Any, lengths: Any) -> None:
+            count = len(lengths)
+            with pyro.plate("sequences", count):
+                zeros = torch.zeros(count, 2).double()
+                both = (
+                    dist.MultivariateNormal(zeros, torch.eye(2).double()) if joint else standard(count, 2).to_event(1)
+                )
+                z = pyro.sample("z", both)
+                symbols(sequences, lengths, TASTE * z[:, :1] + OTHER * z[:, 1:])
+
+        return program
+
+    one, two = (as_model(programs(joint), DATA, marginal=Marginal(num_points=1024)) for joint in (True, False))
+    torch.testing.assert_close(one.log_joint(DATA), two.log_joint(DATA), rtol=1e-12, atol=1e-12)
+
+
 def test_a_latent_for_each_step() -> None:
     def program(sequences: Any, lengths: Any) -> None:
         with pyro.plate("sequences", len(lengths)):
@@ -297,6 +329,28 @@ def test_a_large_error_is_refused() -> None:
     message = "change by up to .*, expected at most 0.5; raise num_points in Marginal"
     with pytest.raises(ValueError, match=message):
         as_model(sharp, DATA, marginal=Marginal(num_points=4))
+
+
+def test_an_edit_that_only_other_points_make_possible_is_an_error() -> None:
+    """The four points end at 2.7, those that they are compared with go on."""
+
+    def program(least: float) -> Any:
+        def stepping(sequences: Any, lengths: Any) -> None:
+            count = len(lengths)
+            with pyro.plate("sequences", count):
+                z = pyro.sample("z", standard(count))
+                rare = torch.where(z > least, 0.5, 0.0)
+                symbols(sequences, lengths, torch.stack([1 - rare, rare, torch.zeros(count)], 1).log())
+
+        return stepping
+
+    data = Sequences.of([[0, 0], [0], [0, 0, 0]], SIZE)
+    with pytest.raises(ValueError, match=r"change by up to .*, expected at most 0\.5"):
+        as_model(program(3.0), data, marginal=Marginal(num_points=4))
+    # One that no points make possible does not count.
+    found = as_model(program(9.0), data, marginal=Marginal(num_points=4))
+    assert isinstance(found, MarginalProgram)
+    assert found.ratio_error == pytest.approx(0.0, abs=1e-12)
 
 
 def drawn(count: int, seed: int) -> Sequences:
@@ -575,6 +629,19 @@ def test_a_latent_whose_size_changes_with_the_width_is_refused() -> None:
 
     with pytest.raises(ValueError, match=r"site 'z': found a local latent of \d numbers for some sequences and of \d"):
         as_model(program, DATA, marginal=Marginal()).log_joint(Sequences.of([[0] * 9, [1]], SIZE))
+
+
+def test_nothing_within_a_program_is_validated() -> None:
+    seen: list[bool] = []
+
+    def program(sequences: Any, lengths: Any) -> None:
+        seen.append(pyro.settings.get("validate_distributions_torch"))
+        random_effect(sequences, lengths)
+
+    with pyro.validation_enabled(True):
+        MarginalProgram(program, DATA, None, Marginal(num_points=4)).log_joint(DATA)
+    assert seen
+    assert not any(seen)
 
 
 def test_options_are_checked() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -75,6 +76,15 @@ def test_sites_are_summed_over_all_but_the_dimension_of_the_sequences() -> None:
     assert found.tolist() == [91.0, 122.0]
     across = [("b", scored(unscaled_log_prob=nested.T)), ("c", scored(unscaled_log_prob=alone[:, None]))]
     assert summed_over_sites(across, -2, 2).tolist() == [91.0, 122.0]
+
+
+def test_values_in_single_precision_are_summed_in_double_precision() -> None:
+    values = torch.rand(10_007, 2, generator=torch.Generator().manual_seed(0))
+    expected = [math.fsum(column) for column in values.T.tolist()]
+    found = summed_over_sites([("a", scored(unscaled_log_prob=values))], -1, 2)
+    assert found.tolist() == pytest.approx(expected, rel=1e-12)
+    found = summed_over_sites([(str(row), scored(unscaled_log_prob=own)) for row, own in enumerate(values)], -1, 2)
+    assert found.tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_an_error_of_a_site_has_its_name() -> None:

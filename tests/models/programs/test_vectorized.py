@@ -403,3 +403,35 @@ def test_covariates_for_draws_are_checked() -> None:
     model = as_model(with_samples(experts), DATA)
     with pytest.raises(ValueError, match="covariates: expected those of sequences"):
         model.draw_given([1.0, 2.0])  # type: ignore[arg-type]
+
+
+def test_nothing_within_a_program_is_validated() -> None:
+    """It would take twice the time, and errors would lack the name of the site."""
+    seen: list[bool] = []
+
+    def walk(sequences: Any = None, lengths: Any = None, num_sequences: int | None = None) -> Any:
+        seen.append(pyro.settings.get("validate_distributions_torch"))
+        if num_sequences is not None:
+            return torch.zeros(num_sequences, 2, dtype=torch.long), torch.ones(num_sequences, dtype=torch.long)
+        with pyro.plate("sequences", len(lengths)):
+            pyro.sample("length", dist.Poisson(torch.tensor(3.0).double()), obs=lengths.double())
+        return None
+
+    with pyro.validation_enabled(True):
+        model = VectorizedProgram(walk, DATA)
+        calls: list[Callable[[], Any]] = [
+            lambda: VectorizedProgram(walk, DATA),
+            lambda: model.draw(3),
+            lambda: model.log_joint(DATA),
+            lambda: model.defines_empty,
+            lambda: model.log_joint(Sequences.of([[]], SIZE)),
+            lambda: model.impossible_sites(DATA),
+            lambda: model.rounding(model.rows_of(DATA)),
+        ]
+        for call in calls:
+            seen.clear()
+            call()
+            assert seen
+            assert not any(seen)
+        model.run(model.rows_of(DATA), validate=True)
+    assert seen[-1]
