@@ -46,8 +46,8 @@ _ROUNDING = 1e-9
 _LEVEL = 1e-6
 _REASON = (
     "so p-values from drawn data would be wrong. Draw with the parameters that the score has, until every sequence has "
-    "ended, and give probability zero to sequences that are never drawn, such as the empty one; or leave out the sampler, "
-    "and null draws come from the wild bootstrap"
+    "ended, and give probability zero to sequences that are never drawn, such as the empty one; or leave out the "
+    "sampler, and null draws come from the wild bootstrap"
 )
 
 
