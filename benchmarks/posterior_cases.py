@@ -163,7 +163,7 @@ class KnownPosterior:
     alphabet_size = SIZE
     is_normalized = False  # so that no log-likelihoods are kept
     verified_form = None
-    tables = None
+    stand_in = None
 
     def __init__(self, case: Case, values: Values) -> None:
         self._case = case

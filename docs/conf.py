@@ -55,7 +55,7 @@ toc_object_entries_show_parents = "hide"
 
 # Names of other packages are left as they are: their inventories would have to be fetched.
 _OTHERS = "collections|matplotlib|numpy|os|pandas|pathlib|pyro|torch|typing|xarray"
-_FORMS = "DisagreeingTablesError|HankelWords|VerifiedTables"
+_FORMS = "DisagreementError|HankelWords|VerifiedStandIn"
 _NAMES = f"Checkpoint|FeatureSums|FlatEdits|Matrix|PartOfBar|Replicates|{_FORMS}"
 _OWN = rf"(pyro_ksd\..*\.)?({_NAMES})"
 _TYPES = rf"Axes|Distribution|ModelBatch|Network|Numbers|Seed|Tensor|{_OWN}|(np|npt)\..*"

@@ -13,7 +13,7 @@ from pyro_ksd.checks.fit_options import passed
 from pyro_ksd.checks.held_out_check import FoldPosteriors, check_put_aside
 from pyro_ksd.checks.model_argument import ModelArgument
 from pyro_ksd.checks.posterior_argument import draws_of, posterior_group
-from pyro_ksd.checks.preparation import PreparedCheck, prepared_check, tables_used
+from pyro_ksd.checks.preparation import PreparedCheck, prepared_check, stand_in_used
 from pyro_ksd.checks.views_argument import warn_of_constant_features
 from pyro_ksd.common.draw_counts import draws_in_all
 from pyro_ksd.common.option_checks import check_flag, check_function, check_number
@@ -68,7 +68,7 @@ def posterior_check(
     :param ends: the codes of the symbols with one of which every sequence ends.
     :param posterior: the draws, as the user passes them.
     """
-    order: int | Literal["auto"] | None = "auto" if request.verifies_tables else model.order
+    order: int | Literal["auto"] | None = "auto" if request.allows_stand_in else model.order
     options = _options(model, ends) | {"order": order}
     draws = PosteriorModels(model.model, sequences, draws_of(posterior), num_draws=request.num_bootstrap, **options)
     prepared = prepared_check(draws[0], sequences, ends, request, several=True)
@@ -83,7 +83,7 @@ def posterior_check(
             progress=request.progress,
         )
     warn_of_constant_features(found.views, torch.cat([found.realized, found.replicated.statistic]))
-    settings = prepared.settings | tables_used(found.verified_form)
+    settings = prepared.settings | stand_in_used(found.verified_form)
     group = posterior_group(posterior, draws)
     return predictive_datatree(found, sequences, prepared.impossible_sites, settings=settings, posterior=group)
 

@@ -23,7 +23,7 @@ class CheckRequest:
 
     They have the meaning that they have there, and are checked before anything is computed.
 
-    :ivar verifies_tables: whether tables or automata may give the ratios of drawn data sets in place of the model, as
+    :ivar allows_stand_in: whether tables or automata may give the ratios of drawn data sets in place of the model, as
         long as they agree with it: ``order="auto"``.
     """
 
@@ -39,7 +39,7 @@ class CheckRequest:
     attribution: bool
     gram: bool
     replicates: bool
-    verifies_tables: bool
+    allows_stand_in: bool
     checkpoint: Checkpoint | None
     seed: int
     progress: bool

@@ -11,7 +11,7 @@ import torch
 
 from pyro_ksd.checks.check_request import CheckRequest
 from pyro_ksd.checks.model_argument import ModelArgument
-from pyro_ksd.checks.preparation import PreparedCheck, prepared_check, tables_used
+from pyro_ksd.checks.preparation import PreparedCheck, prepared_check, stand_in_used
 from pyro_ksd.checks.replication import replicated_data
 from pyro_ksd.checks.views_argument import (
     is_read_off_data,
@@ -66,12 +66,12 @@ def parameter_check(
             refit=fit,
             log_joint=setup.impossible.log_joint[setup.impossible.others],
             num_bootstrap=request.num_bootstrap,
-            verified_tables=request.verifies_tables,
+            verified_stand_in=request.allows_stand_in,
             checkpoint=request.checkpoint,
             seed=request.seed,
             progress=request.progress,
         )
-        settings |= tables_used(result.verified_form)
+        settings |= stand_in_used(result.verified_form)
         warn_of_constant_features(result.views, torch.cat([result.statistic[None], result.null.statistic]))
         if not request.localize:
             return p_value_datatree(result, sequences, prepared.impossible_sites, settings=settings)

@@ -176,7 +176,7 @@ def ksd_check(
         attribution=attribution,
         gram=gram,
         replicates=replicates,
-        verifies_tables=order == "auto",
+        allows_stand_in=order == "auto",
         checkpoint=None if checkpoint is None else Checkpoint(checkpoint),
         seed=seed,
         progress=progress,

@@ -13,7 +13,7 @@ from pyro_ksd.checks.check_setup import CheckSetup, set_up_check
 from pyro_ksd.checks.views_argument import kinds_of_edits
 from pyro_ksd.common.user_warnings import warn_user
 from pyro_ksd.models.base import SequenceModel
-from pyro_ksd.models.wrappers.verified_tables import SHARE, Form, found_by
+from pyro_ksd.models.wrappers.verified_stand_in import SHARE, Form, found_by
 from pyro_ksd.sequences.container import Sequences
 
 Settings = dict[str, str | int | float]
@@ -82,7 +82,7 @@ def settings_of(setup: CheckSetup, request: CheckRequest) -> Settings:
     return settings
 
 
-def tables_used(form: Form | None) -> Settings:
+def stand_in_used(form: Form | None) -> Settings:
     """What a result says of verified tables or automata, and what share of edits was verified, if there were any."""
     return {} if form is None else {**found_by(form), "verified_share": SHARE}
 

@@ -32,7 +32,7 @@ from pyro_ksd.kernels.stein_matrices import FeatureMatrix
 from pyro_ksd.models.base import SequenceModel
 from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_possible
-from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError, Form, VerifiedTables, with_verified_tables
+from pyro_ksd.models.wrappers.verified_stand_in import DisagreementError, Form, VerifiedStandIn, with_stand_in
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.signs import Signs
@@ -78,7 +78,7 @@ class GoodnessOfFit:
     :ivar states: what is known of each view: the sums of its features, or its Stein kernel matrix.
     :ivar seconds: the time that each stage took.
     :ivar verified_form: that of the table or automaton that stood in for the model in the statistics of null draws,
-        ``None`` if none did; see ``models/wrappers/verified_tables``.
+        ``None`` if none did; see ``models/wrappers/verified_stand_in``.
     """
 
     views: tuple[View, ...]
@@ -118,7 +118,7 @@ def goodness_of_fit(
     refit: Callable[[Sequences], SequenceModel] | None = None,
     log_joint: Tensor | None = None,
     num_bootstrap: int = 500,
-    verified_tables: bool = False,
+    verified_stand_in: bool = False,
     seed: Seed = 0,
     checkpoint: Checkpoint | None = None,
     max_bytes: int = PAIR_BYTES,
@@ -134,8 +134,8 @@ def goodness_of_fit(
         :func:`~pyro_ksd.fit_tests.refitted_bootstrap`.
     :param log_joint: ``[N]``, the log-joints of the sequences, if they are known already.
     :param num_bootstrap: the number of null draws; p-values are multiples of ``1 / (num_bootstrap + 1)``.
-    :param verified_tables: whether a table or automaton may stand in for the model in the statistics of data sets that
-        are drawn from it, see ``models/wrappers/verified_tables``.
+    :param verified_stand_in: whether a table or automaton may stand in for the model in the statistics of data sets
+        that are drawn from it, see ``models/wrappers/verified_stand_in``.
     :param seed: of all random numbers; the same seed gives the same result.
     :param checkpoint: where finished null draws are kept, so that the same call can go on from there.
     :param max_bytes: the memory for a block of the kernel matrix of kernels without features.
@@ -154,7 +154,7 @@ def goodness_of_fit(
     if len({view.name for view in views}) < len(views):
         raise ValueError(f"views: expected distinct names, found {[view.name for view in views]}")
     check_number("num_bootstrap", num_bootstrap, least=1)
-    check_flag("verified_tables", verified_tables)
+    check_flag("verified_stand_in", verified_stand_in)
     seed = as_seed(seed)
     form: Form | None = None
     check_possible(model, sequences, log_joint)
@@ -198,7 +198,7 @@ def goodness_of_fit(
             "progress": progress,
         }
         if refit is None:
-            verified = with_verified_tables(model, sequences) if verified_tables else None
+            verified = with_stand_in(model, sequences) if verified_stand_in else None
             null, form = _parametric_draws(model, verified, len(sequences), views, num_bootstrap, generator, options)
             check_null_draws(null, views)
         else:
@@ -226,7 +226,7 @@ def goodness_of_fit(
 
 def _parametric_draws(
     model: SequenceModel,
-    verified: tuple[SequenceModel, VerifiedTables] | None,
+    verified: tuple[SequenceModel, VerifiedStandIn] | None,
     size: int,
     views: Sequence[View],
     num_draws: int,
@@ -235,17 +235,17 @@ def _parametric_draws(
 ) -> tuple[NullDraws, Form | None]:
     """The null draws of the parametric bootstrap, and the form of the table or automaton that made them, if any.
 
-    :param verified: the model with verified tables, and these.
+    :param verified: the model with what stands in for it, and the latter alone.
     """
     if verified is not None:
-        quick, tables = verified
+        quick, stand_in = verified
         state = generator.get_state()
         try:
-            null = parametric_bootstrap(quick, size, views, num_draws, generator, tables=tables, **options)
-        except DisagreeingTablesError:
-            generator.set_state(state)  # the same data sets again, so that nothing of the tables is left in the result
+            null = parametric_bootstrap(quick, size, views, num_draws, generator, stand_in=stand_in, **options)
+        except DisagreementError:
+            generator.set_state(state)  # the same data sets again, so that nothing of it is left in the result
         else:
-            return null, tables.form
+            return null, stand_in.form
     return parametric_bootstrap(model, size, views, num_draws, generator, **options), None
 
 

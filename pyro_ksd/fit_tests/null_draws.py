@@ -26,7 +26,7 @@ from pyro_ksd.models.duck_typing import required_model
 from pyro_ksd.models.impossible_sequences import check_drawn
 from pyro_ksd.models.part_survey import InSession
 from pyro_ksd.models.session_state import Session, session_kept
-from pyro_ksd.models.wrappers.verified_tables import VerifiedTables, kept_as
+from pyro_ksd.models.wrappers.verified_stand_in import VerifiedStandIn, kept_as
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.sequences.covariates import Covariates, check_covariates
 from pyro_ksd.stein.assembly import assemble
@@ -233,7 +233,7 @@ def parametric_bootstrap(
     covariates: Covariates | None = None,
     max_bytes: int = PAIR_BYTES,
     checkpoint: Checkpoint | None = None,
-    tables: VerifiedTables | None = None,
+    stand_in: VerifiedStandIn | None = None,
     progress: bool = False,
 ) -> NullDraws:
     """Draws data sets of ``size`` sequences from the model and computes their statistics.
@@ -244,8 +244,8 @@ def parametric_bootstrap(
     :param covariates: those of the data, for which new sequences are drawn, ``size`` rows; ``None`` if there are none.
     :param max_bytes: see :func:`~pyro_ksd.stein.stein_matrices`.
     :param checkpoint: where finished draws are kept, and taken from.
-    :param tables: those of the model, see ``models/wrappers/verified_tables``; ``None`` if it has none.
-    :raises DisagreeingTablesError: if they disagree with the model.
+    :param stand_in: what stands in for the model, see ``models/wrappers/verified_stand_in``; ``None`` if nothing does.
+    :raises DisagreementError: if it disagrees with the model.
 
     >>> from pyro_ksd.examples import random_walk
     >>> from pyro_ksd.stein import default_views
@@ -255,13 +255,13 @@ def parametric_bootstrap(
     """
     model = required_model(model)
     _check_draws(size, views, num_draws, generator, covariates, max_bytes, progress)
-    task = _DrawnStatistics(model, size, covariates, views, max_bytes, tables)
+    task = _DrawnStatistics(model, size, covariates, views, max_bytes, stand_in)
     with progress_bar(total=num_draws, desc="parametric bootstrap", unit="draw", show=progress) as bar:
         found = run_blocks(
             InSession.of(task, model),
             draw_blocks(num_draws, sets_at_once(size), generator),
             name="model",
-            kept_as=kept_as("draws", None if tables is None else tables.form),
+            kept_as=kept_as("draws", None if stand_in is None else stand_in.form),
             what="null draws",
             bar=bar,
             checkpoint=checkpoint,
@@ -279,14 +279,14 @@ class _DrawnStatistics:
     covariates: Covariates | None
     views: Sequence[View]
     max_bytes: int
-    tables: VerifiedTables | None
+    stand_in: VerifiedStandIn | None
 
     def __call__(self, block: DrawBlock) -> dict[str, Tensor]:
         generator = block.generator()
         drawn = draw_data_sets(self.model, block.size, self.size, self.covariates, generator)
-        if self.tables is not None:
-            self.tables.begin(drawn_seed(generator))
-        null = null_statistics_in_parts(self.model, drawn, self.size, self.views, self.max_bytes, self.tables)
+        if self.stand_in is not None:
+            self.stand_in.begin(drawn_seed(generator))
+        null = null_statistics_in_parts(self.model, drawn, self.size, self.views, self.max_bytes, self.stand_in)
         return {**null.parts, _FIRST: _fingerprint(drawn[: self.size])}
 
 
@@ -460,14 +460,14 @@ def null_statistics(
     size: int,
     views: Sequence[View],
     max_bytes: int,
-    tables: VerifiedTables | None = None,
+    stand_in: VerifiedStandIn | None = None,
     outer: PartOfBar | None = None,
 ) -> NullDraws:
     """The statistics of the data sets of ``size`` sequences each that follow each other in ``replicates``.
 
-    :param tables: those of the model, if it has verified ones.
+    :param stand_in: what stands in for the model, if anything.
     :param outer: of the bar of the work that this is a part of.
-    :raises DisagreeingTablesError: if they disagree with the model.
+    :raises DisagreementError: if it disagrees with the model.
     """
     check_drawn(model, replicates)
     together = [view for view in views if view.kernel.has_features]
@@ -484,8 +484,8 @@ def null_statistics(
             if outer is not None and not together:
                 outer.reach((begin + size) / len(replicates))
         statistic |= {view: torch.stack(column) for view, column in zip(apart, zip(*each, strict=True), strict=True)}
-    if tables is not None:
-        tables.confirm()
+    if stand_in is not None:
+        stand_in.confirm()
     unnamed = torch.full((len(replicates) // size,), torch.nan, dtype=torch.double)
     extremes = [extreme.get(view) for view in views]
     return NullDraws(
@@ -500,11 +500,11 @@ def null_statistics_in_parts(
     size: int,
     views: Sequence[View],
     max_bytes: int,
-    tables: VerifiedTables | None = None,
+    stand_in: VerifiedStandIn | None = None,
 ) -> NullDraws:
     """The same as :func:`null_statistics`, for data sets that may be too many to be looked at together."""
     parts = [
-        null_statistics(model.for_rows(rows.start), replicates[rows], size, views, max_bytes, tables)
+        null_statistics(model.for_rows(rows.start), replicates[rows], size, views, max_bytes, stand_in)
         for rows in _parts(replicates, size, views)
     ]
     return NullDraws.cat(parts)

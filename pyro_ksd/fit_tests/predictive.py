@@ -36,7 +36,7 @@ from pyro_ksd.fit_tests.statistics import TIE_TOLERANCE, check_sample_size, u_st
 from pyro_ksd.models.impossible_sequences import check_possible
 from pyro_ksd.models.part_survey import InSession
 from pyro_ksd.models.session_state import Session
-from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError, Form, kept_as
+from pyro_ksd.models.wrappers.verified_stand_in import DisagreementError, Form, kept_as
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.signs import Signs
@@ -66,7 +66,7 @@ class PosteriorPredictive:
         for a program that is not normalized.
     :ivar seconds: the time that each stage took.
     :ivar verified_form: that of the tables or automata that stood in for the models in the statistics of replicated
-        data, see ``models/wrappers/verified_tables``; ``None`` if none did without the user's word.
+        data, see ``models/wrappers/verified_stand_in``; ``None`` if none did without the user's word.
     """
 
     views: tuple[View, ...]
@@ -119,9 +119,9 @@ def posterior_predictive(
     check_sample_size(len(sequences))
     try:
         return _predictive(models, sequences, views, tokens, checkpoint, seed, max_bytes, progress)
-    except DisagreeingTablesError:
-        # The same replicated data again, so that nothing of the tables is left in the result.
-        return _predictive(models.without_tables(), sequences, views, tokens, checkpoint, seed, max_bytes, progress)
+    except DisagreementError:
+        # The same replicated data again, so that nothing of what stood in is left in the result.
+        return _predictive(models.without_stand_in(), sequences, views, tokens, checkpoint, seed, max_bytes, progress)
 
 
 def _predictive(
@@ -136,7 +136,7 @@ def _predictive(
 ) -> PosteriorPredictive:
     """As :func:`posterior_predictive`.
 
-    :raises DisagreeingTablesError: if tables serve for replicated data and differ from the models somewhere.
+    :raises DisagreementError: if what stands in for the models differs from them somewhere.
     """
     size = len(sequences)
     started = perf_counter()
@@ -317,7 +317,7 @@ class _Part:
         size = len(self.sequences)
         replicates = self.models.draw_like(self.sequences, generator)
         models, steps = self.models.stacked(size), self.steps.part(0.5, 1.0)
-        null = null_statistics(models, replicates, size, self.views, self.max_bytes, self.models.tables, steps)
+        null = null_statistics(models, replicates, size, self.views, self.max_bytes, self.models.stand_in, steps)
         numbers = Replicates.of(replicates, len(self.models), counted_symbols(self.sequences), tokens=self.tokens)
         return {
             "realized": torch.stack(realized, 1),

@@ -22,7 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "attribution": False,
     "gram": False,
     "replicates": False,
-    "verifies_tables": True,
+    "allows_stand_in": True,
     "checkpoint": None,
     "seed": 0,
     "progress": False,

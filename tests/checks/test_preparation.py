@@ -8,7 +8,7 @@ from checks.test_check_request import DEFAULTS
 
 from pyro_ksd import Sequences
 from pyro_ksd.checks.check_request import CheckRequest
-from pyro_ksd.checks.preparation import prepared_check, report_impossible, tables_used
+from pyro_ksd.checks.preparation import prepared_check, report_impossible, stand_in_used
 from pyro_ksd.examples import random_walk
 from pyro_ksd.models.wrappers.recovered_automaton import HankelWords
 
@@ -41,7 +41,7 @@ def test_one_possible_sequence_is_too_few(num_possible: int) -> None:
 
 
 def test_tables_are_named_only_if_they_were_used() -> None:
-    assert tables_used(None) == {}
-    assert tables_used(2) == {"verified_order": 2, "verified_share": 0.01}
+    assert stand_in_used(None) == {}
+    assert stand_in_used(2) == {"verified_order": 2, "verified_share": 0.01}
     words = HankelWords(((0,), (1,)), ((), (1,)))
-    assert tables_used(words) == {"verified_states": 2, "verified_share": 0.01}
+    assert stand_in_used(words) == {"verified_states": 2, "verified_share": 0.01}

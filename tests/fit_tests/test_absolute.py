@@ -236,14 +236,14 @@ class Planted(SequenceModel):
 
 
 @pytest.mark.parametrize(("word", "order"), [([0], 1), ([0, 1, 2, 0, 1], None)])
-def test_verified_tables_change_no_number(word: list[int], order: int | None) -> None:
+def test_verified_stand_in_change_no_number(word: list[int], order: int | None) -> None:
     """A word of one symbol is no dependence; the table of a model that looks far back is dropped again."""
     model = Planted(word, 0.0 if order else 0.5)
     rows = model.chain.draw(40, torch.Generator().manual_seed(1))
     possible = rows[~torch.tensor(["0, 1, 2, 0, 1" in str(x) for x in rows.to_lists()])]
     options: dict[str, Any] = {"bootstrap": "parametric", "num_bootstrap": 30, "seed": 5}
     plain = goodness_of_fit(model, possible, default_views()[:3], **options)
-    found = goodness_of_fit(model, possible, default_views()[:3], verified_tables=True, **options)
+    found = goodness_of_fit(model, possible, default_views()[:3], verified_stand_in=True, **options)
     assert plain.verified_form is None
     assert found.verified_form == order
     torch.testing.assert_close(found.null.statistic, plain.null.statistic, rtol=1e-6, atol=1e-9)
@@ -310,17 +310,17 @@ def test_a_test_of_partitioned_data_has_no_visits_of_all() -> None:
 
 
 def test_tables_are_asked_for_by_a_flag() -> None:
-    with pytest.raises(ValueError, match="verified_tables: expected True or False"):
-        goodness_of_fit(walk(), data(), default_views()[:1], verified_tables="auto")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="verified_stand_in: expected True or False"):
+        goodness_of_fit(walk(), data(), default_views()[:1], verified_stand_in="auto")  # type: ignore[arg-type]
 
 
 def test_null_draws_of_wrong_tables_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of the tables is left, not even in the random numbers."""
-    monkeypatch.setattr("pyro_ksd.models.wrappers.verified_tables.found_order", lambda model, data: 1)
+    monkeypatch.setattr("pyro_ksd.models.wrappers.verified_stand_in.found_order", lambda model, data: 1)
     model = Planted([0, 1], 0.5)
     rows = model.chain.draw(30, torch.Generator().manual_seed(1))
     options: dict[str, Any] = {"bootstrap": "parametric", "num_bootstrap": 70, "seed": 5}
     plain = goodness_of_fit(model, rows, default_views()[:2], **options)
-    found = goodness_of_fit(model, rows, default_views()[:2], verified_tables=True, **options)
+    found = goodness_of_fit(model, rows, default_views()[:2], verified_stand_in=True, **options)
     assert found.verified_form is None
     assert found.null.statistic.equal(plain.null.statistic)

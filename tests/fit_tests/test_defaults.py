@@ -37,7 +37,7 @@ from pyro_ksd.fit_tests.tilting import tilts
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (goodness_of_fit, {"num_bootstrap": 500, "verified_tables": False, "seed": 0, "progress": False}),
+        (goodness_of_fit, {"num_bootstrap": 500, "verified_stand_in": False, "seed": 0, "progress": False}),
         (partitioned_goodness_of_fit, {"num_bootstrap": 500, "seed": 0, "progress": False}),
         (posterior_predictive, {"tokens": False, "seed": 0, "progress": False}),
         (extent, {"level": 0.05, "num_impossible": 0, "seed": 0}),

@@ -41,7 +41,7 @@ from pyro_ksd.fit_tests import predictive
 from pyro_ksd.fit_tests.predictive import posterior_predictive, predictive_p_value
 from pyro_ksd.fit_tests.statistics import u_statistic
 from pyro_ksd.models.posterior.posterior_models import PosteriorModels
-from pyro_ksd.models.wrappers.verified_tables import found_by
+from pyro_ksd.models.wrappers.verified_stand_in import found_by
 from pyro_ksd.stein.assembly import stein_matrices
 from pyro_ksd.stein.balancing import barker
 from pyro_ksd.stein.length_views import length_view

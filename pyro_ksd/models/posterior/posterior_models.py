@@ -35,7 +35,7 @@ from pyro_ksd.models.programs.program_errors import called_with
 from pyro_ksd.models.programs.vectorized import VectorizedProgram
 from pyro_ksd.models.wrappers.ended import EndedBatch, EndedModel
 from pyro_ksd.models.wrappers.tabulated import TabulatedModel, tabulate
-from pyro_ksd.models.wrappers.verified_tables import Form, VerifiedTables, found_form
+from pyro_ksd.models.wrappers.verified_stand_in import Form, VerifiedStandIn, found_form
 from pyro_ksd.sequences.argument_checks import check_sequences
 from pyro_ksd.sequences.container import Sequences
 
@@ -52,14 +52,14 @@ class PosteriorModels:
         :func:`~pyro_ksd.models.posterior.pyro_posteriors.posterior_draws` takes.
     :param num_draws: how many draws to take from a guide, and of others at most, at even distances.
     :param order: see :func:`~pyro_ksd.models.as_model`; ``"auto"`` for tables or automata that are used for replicated
-        data alone, see ``models/wrappers/verified_tables``.
+        data alone, see ``models/wrappers/verified_stand_in``.
     :param ends: the codes of end symbols, see :class:`~pyro_ksd.models.EndedModel`.
     :param marginal: see :class:`~pyro_ksd.models.Marginal`. Draws of the latents that it integrates out are not used.
     :param seed: of what a guide draws.
     :ivar alphabet_size: the number of symbols ``S``.
     :ivar num_chains: the number of chains that the draws come from.
     :ivar verified_form: with ``order="auto"``, that of the tables or automata, ``None`` if there are none.
-    :ivar tables: those of the ``batch``, after it was made.
+    :ivar stand_in: what stands in for the models of the ``batch``, after it was made.
     :ivar chosen: long, which draws of each chain they are.
     :ivar values: ``[D, ...]`` by name, the draws of all chains one after the other.
     """
@@ -112,7 +112,7 @@ class PosteriorModels:
         self._order: int | None = None
         self._table: FactorTable | None = None  # of all draws, if it is small: some of them need not make it again
         self.verified_form: Form | None = None
-        self.tables: VerifiedTables | None = None
+        self.stand_in: VerifiedStandIn | None = None
         if order == "auto":
             self.verified_form = found_form([self._plain(index) for index in some], data)
         # One table shows whether the program is of that order; neither it nor its warning is needed for each draw.
@@ -143,7 +143,7 @@ class PosteriorModels:
             models = TableBatch(self._tabulated(self._order) if self._table is None else self._table)
         if self.verified_form is not None:
             models = VerifiedBatch(models, self.alphabet_size, self.verified_form)
-            self.tables = models.tables
+            self.stand_in = models.stand_in
         return EndedBatch(models, self._ends) if self._ends else models
 
     def _programs(self) -> ModelBatch:
@@ -160,7 +160,7 @@ class PosteriorModels:
         """Whether log-joints are log-probabilities, see :class:`~pyro_ksd.models.SequenceModel`."""
         return self._ended(self._plain(0)).is_normalized
 
-    def without_tables(self) -> PosteriorModels:
+    def without_stand_in(self) -> PosteriorModels:
         """The same without tables or automata that the user did not ask for."""
         own = self._copied()
         own.verified_form = None
@@ -169,7 +169,7 @@ class PosteriorModels:
     def _copied(self) -> PosteriorModels:
         own = copy(self)
         own.__dict__.pop("batch", None)
-        own.tables = None
+        own.stand_in = None
         return own
 
     def of_draws(self, which: slice | Tensor) -> PosteriorModels:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pyro_ksd.edits.splices import Edits
 from pyro_ksd.models.model_batch import ModelBatch
-from pyro_ksd.models.wrappers.verified_tables import Form, VerifiedTables
+from pyro_ksd.models.wrappers.verified_stand_in import Form, VerifiedStandIn
 from pyro_ksd.sequences.container import Sequences
 
 
@@ -16,17 +16,17 @@ class VerifiedBatch(ModelBatch):
 
     What all models say of the same edits comes from the models, and is compared with the tables as a whole. What each
     says of edits of its own comes from the tables, see
-    :class:`~pyro_ksd.models.wrappers.verified_tables.VerifiedTables`.
+    :class:`~pyro_ksd.models.wrappers.verified_stand_in.VerifiedStandIn`.
 
     :param models: the models.
     :param alphabet_size: the number of symbols.
     :param form: of the tables or automata.
-    :ivar tables: to be confirmed after use.
+    :ivar stand_in: to be confirmed after use.
     """
 
     def __init__(self, models: ModelBatch, alphabet_size: int, form: Form) -> None:
         self._models = models
-        self.tables = VerifiedTables(models, alphabet_size, form)
+        self.stand_in = VerifiedStandIn(models, alphabet_size, form)
 
     def __len__(self) -> int:
         return len(self._models)
@@ -38,9 +38,9 @@ class VerifiedBatch(ModelBatch):
         return self._models.log_joint(sequences)
 
     def log_ratio_each(self, sequences: Sequences, edits: Edits, which: Tensor) -> Tensor:
-        return self.tables.log_ratio(sequences, edits, which)
+        return self.stand_in.log_ratio(sequences, edits, which)
 
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
         found = self._models.log_ratio(sequences, edits)
-        self.tables.check(sequences, edits, found, self._models.log_joint(sequences))
+        self.stand_in.check(sequences, edits, found, self._models.log_joint(sequences))
         return found

@@ -13,7 +13,7 @@ from pyro_ksd.edits.neighborhoods import zs
 from pyro_ksd.models import MarkovSequence
 from pyro_ksd.models.model_batch import ModelBatch, ModelList
 from pyro_ksd.models.posterior.verified_batch import VerifiedBatch
-from pyro_ksd.models.wrappers.verified_tables import DisagreeingTablesError, found_words
+from pyro_ksd.models.wrappers.verified_stand_in import DisagreementError, found_words
 from pyro_ksd.sequences.container import Sequences
 
 SIZE = 3
@@ -50,7 +50,7 @@ def test_the_models_answer_for_the_data_and_the_tables_for_other_data_sets() -> 
     assert batch.log_joint_each(DATA, WHICH).equal(models.log_joint_each(DATA, WHICH))
     found, expected = batch.log_ratio_each(DATA, EDITS, WHICH), models.log_ratio_each(DATA, EDITS, WHICH)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
-    batch.tables.confirm()
+    batch.stand_in.confirm()
 
 
 def test_models_without_an_order_have_automata() -> None:
@@ -66,9 +66,9 @@ def test_models_without_an_order_have_automata() -> None:
     found, expected = batch.log_ratio_each(data, edits, which), models.log_ratio_each(data, edits, which)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
     assert not found.equal(expected)
-    batch.tables.confirm()
+    batch.stand_in.confirm()
     planted = ModelList([Unfactored(model, [1], 0.1 * (index == 3)) for index, model in enumerate(hidden)])
-    with pytest.raises(DisagreeingTablesError):
+    with pytest.raises(DisagreementError):
         VerifiedBatch(Odd(planted, models), SIZE, words).log_ratio(data, edits)
 
 
@@ -90,7 +90,7 @@ class Odd(ModelBatch):
 def test_one_wrong_ratio_of_the_data_under_one_model_is_noticed() -> None:
     models = Planted(1.0)
     near = Sequences.of([[0, 1, 1, 1]], SIZE)  # no long-range term, but edits have it
-    with pytest.raises(DisagreeingTablesError):
+    with pytest.raises(DisagreementError):
         VerifiedBatch(models, SIZE, form=1).log_ratio(near, zs().edits(near))
 
 
@@ -100,7 +100,7 @@ def test_a_wrong_log_joint_under_one_model_is_noticed() -> None:
         batch = VerifiedBatch(Planted(1.0), SIZE, form=1)
         batch.log_ratio_each(DATA, none, which)
         if is_noticed:
-            with pytest.raises(DisagreeingTablesError):
-                batch.tables.confirm()
+            with pytest.raises(DisagreementError):
+                batch.stand_in.confirm()
         else:
-            batch.tables.confirm()
+            batch.stand_in.confirm()

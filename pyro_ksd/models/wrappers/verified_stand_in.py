@@ -54,7 +54,7 @@ _TOLERANCE_OF_AUTOMATA = 1e-9  # the same where a number was compared with that 
 _UNSURE = 0.5  # the share of sequences that an automaton does not know, up to which it is worthwhile
 
 
-class DisagreeingTablesError(Exception):
+class DisagreementError(Exception):
     """Tables or automata say other things than the model; whoever uses them goes on without them."""
 
 
@@ -123,7 +123,7 @@ class _Comparison:
         return self.edits.apply(self.sequences)
 
 
-class VerifiedTables:
+class VerifiedStandIn:
     """The tables or automata of ``K`` models, compared with the models wherever they are used.
 
     Comparisons wait until there are enough of them, as programs take many sequences at once: results that the tables
@@ -136,7 +136,7 @@ class VerifiedTables:
 
     >>> from pyro_ksd.examples import random_walk
     >>> walk, data = random_walk(3), Sequences.of(["abacb", "bcab"])
-    >>> tables = VerifiedTables(ModelList([walk]), 3, form=1)
+    >>> tables = VerifiedStandIn(ModelList([walk]), 3, form=1)
     >>> edits = zs().edits(data)
     >>> tables.log_ratio(data, edits, torch.zeros(2, dtype=torch.long)).allclose(walk.log_ratio(data, edits))
     True
@@ -165,7 +165,7 @@ class VerifiedTables:
         All sequences, and some of the edits, are to be compared.
 
         :param which: long ``[N]``, the model of each sequence.
-        :raises DisagreeingTablesError: if many comparisons were waiting, and one has failed.
+        :raises DisagreementError: if many comparisons were waiting, and one has failed.
         """
         found = self._table.log_ratio(sequences, edits, rows=which)
         unsure = found.isnan().nonzero()[:, 0]
@@ -181,7 +181,7 @@ class VerifiedTables:
     def confirm(self) -> None:
         """Makes all comparisons that wait.
 
-        :raises DisagreeingTablesError: if the tables give another log-joint to a sequence, or another log-ratio to an
+        :raises DisagreementError: if the tables give another log-joint to a sequence, or another log-ratio to an
             edit.
         """
         waiting = self._waiting
@@ -204,7 +204,7 @@ class VerifiedTables:
 
         :param log_ratio: ``[K, E]``, the log-ratios of the edits under each model.
         :param log_joint: ``[K, N]``, the log-joints of the sequences.
-        :raises DisagreeingTablesError: if they differ anywhere.
+        :raises DisagreementError: if they differ anywhere.
         """
         found = self._table.log_ratios(sequences, edits)
         check_same(found.where(~found.isnan(), log_ratio), log_ratio, log_joint[:, edits.owner], self._tolerance)
@@ -215,14 +215,14 @@ def check_same(found: Tensor, expected: Tensor, log_joint: Tensor, tolerance: fl
 
     :param log_joint: of the size that decides what rounding is.
     :param tolerance: absolute, and relative to this size.
-    :raises DisagreeingTablesError: if they do not.
+    :raises DisagreementError: if they do not.
 
     >>> check_same(torch.tensor([1.0, -torch.inf]), torch.tensor([1.0, -torch.inf]), torch.tensor([-9.0, -9.0]))
     """
     difference = (found - expected).abs()
     near = difference.isfinite() & (difference <= tolerance * (1 + log_joint.abs()))
     if not bool((near | (found == expected)).all()):
-        raise DisagreeingTablesError
+        raise DisagreementError
 
 
 def found_order(model: SequenceModel, data: Sequences) -> int | None:
@@ -284,7 +284,7 @@ def found_words(models: Sequence[SequenceModel], data: Sequences) -> HankelWords
             return None
         try:
             check_same(found[sure], expected[sure], expected[sure], _TOLERANCE_OF_AUTOMATA)
-        except DisagreeingTablesError:
+        except DisagreementError:
             return None
     return words
 
@@ -300,49 +300,49 @@ def _worthwhile(data: Sequences) -> int:
     return int(edit_bounds(zs(), data).sum()) // _WORTHWHILE
 
 
-class WithVerifiedTables(ModelWrapper):
-    """A model whose log-ratios come from :class:`VerifiedTables`; it draws and scores sequences itself.
+class WithStandIn(ModelWrapper):
+    """A model whose log-ratios come from :class:`VerifiedStandIn`; it draws and scores sequences itself.
 
     :param model: the model within.
     :param form: of the table or automaton.
-    :ivar tables: to be confirmed after use.
+    :ivar stand_in: to be confirmed after use.
 
     >>> from pyro_ksd.examples import random_walk
     >>> walk, data = random_walk(3), Sequences.of(["abacb", "bcab"])
     >>> edits = zs().edits(data)
-    >>> WithVerifiedTables(walk, form=1).log_ratio(data, edits).allclose(walk.log_ratio(data, edits))
+    >>> WithStandIn(walk, form=1).log_ratio(data, edits).allclose(walk.log_ratio(data, edits))
     True
     """
 
     def __init__(self, model: SequenceModel, form: Form) -> None:
         super().__init__(model)
-        self.tables = VerifiedTables(ModelList([self.model]), self.alphabet_size, form)
+        self.stand_in = VerifiedStandIn(ModelList([self.model]), self.alphabet_size, form)
 
     def log_ratio(self, sequences: Sequences, edits: Edits) -> Tensor:
-        return self.tables.log_ratio(sequences, edits, torch.zeros_like(sequences.lengths))
+        return self.stand_in.log_ratio(sequences, edits, torch.zeros_like(sequences.lengths))
 
 
-def with_verified_tables(model: SequenceModel, data: Sequences) -> tuple[SequenceModel, VerifiedTables] | None:
+def with_stand_in(model: SequenceModel, data: Sequences) -> tuple[SequenceModel, VerifiedStandIn] | None:
     """A model for null draws, whose innermost model has a verified table or automaton, and this.
 
     :param data: for which the model is.
     :returns: ``None`` if the model finds ratios quickly itself, or if there is neither a table nor an automaton.
 
     >>> from pyro_ksd.examples import random_walk
-    >>> with_verified_tables(random_walk(3), Sequences.of(["abacb", "bcab"])) is None  # it needs no table
+    >>> with_stand_in(random_walk(3), Sequences.of(["abacb", "bcab"])) is None  # it needs no table
     True
     """
     if model.has_quick_ratios:
         return None
     if isinstance(model, ModelWrapper):
-        inner = with_verified_tables(model.model, data)
+        inner = with_stand_in(model.model, data)
         if inner is None:
             return None
         around = copy(model)
-        around.model, tables = inner
-        return around, tables
+        around.model, verified = inner
+        return around, verified
     form = found_form([model], data)
     if form is None:
         return None
-    quick = WithVerifiedTables(model, form)
-    return quick, quick.tables
+    quick = WithStandIn(model, form)
+    return quick, quick.stand_in

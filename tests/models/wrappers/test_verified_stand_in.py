@@ -22,18 +22,18 @@ from pyro_ksd.models import SequenceModel, with_sampler
 from pyro_ksd.models.conversion import as_model
 from pyro_ksd.models.distributions.sampling import PAD
 from pyro_ksd.models.model_batch import ModelList
-from pyro_ksd.models.wrappers import verified_tables
+from pyro_ksd.models.wrappers import verified_stand_in
 from pyro_ksd.models.wrappers.given_lengths import GivenLengths
-from pyro_ksd.models.wrappers.verified_tables import (
-    DisagreeingTablesError,
-    VerifiedTables,
+from pyro_ksd.models.wrappers.verified_stand_in import (
+    DisagreementError,
+    VerifiedStandIn,
     check_same,
     found_by,
     found_form,
     found_order,
     found_words,
     kept_as,
-    with_verified_tables,
+    with_stand_in,
 )
 from pyro_ksd.sequences.container import Sequences
 from pyro_ksd.stein.views import default_views
@@ -78,14 +78,14 @@ FROM_HIDDEN = HIDDEN.draw(40, torch.Generator().manual_seed(1))
 RARE = [0, 0, 0, 0, 0, 0]  # in no sequence of the data, nor one edit away from any, but in drawn ones
 
 
-def tables_of(model: Planted, order: int = 1) -> VerifiedTables:
-    return VerifiedTables(ModelList([model]), 3, order)
+def tables_of(model: Planted, order: int = 1) -> VerifiedStandIn:
+    return VerifiedStandIn(ModelList([model]), 3, order)
 
 
-def automaton_of(model: SequenceModel) -> VerifiedTables:
+def automaton_of(model: SequenceModel) -> VerifiedStandIn:
     words = found_words([HIDDEN], FROM_HIDDEN)
     assert words is not None
-    return VerifiedTables(ModelList([model]), 3, words)
+    return VerifiedStandIn(ModelList([model]), 3, words)
 
 
 def zeros(sequences: Sequences) -> Tensor:
@@ -109,12 +109,12 @@ def test_the_order_of_a_program(program: Any, order: int | None) -> None:
 def test_only_tables_are_tried_that_are_worthwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     few = Sequences.of([[0, 1]], 3)  # 4 substitutions, 6 insertions and 2 deletions at most
     assert found_order(LOCAL, few) is None
-    monkeypatch.setattr(verified_tables, "_WORTHWHILE", 1)
+    monkeypatch.setattr(verified_stand_in, "_WORTHWHILE", 1)
     assert found_order(LOCAL, few) == 1
 
 
 def test_no_tables_for_what_needs_none_or_allows_none() -> None:
-    assert with_verified_tables(CHAIN, DATA) is None
+    assert with_stand_in(CHAIN, DATA) is None
     covariates = DATA.with_covariates({"age": torch.rand(len(DATA))})
     assert found_order(LOCAL, covariates) is None
 
@@ -130,7 +130,7 @@ def test_no_tables_for_what_needs_none_or_allows_none() -> None:
 @pytest.mark.parametrize("edits", [zs(), Substitutions(), zs(locations=1)])
 def test_ratios_are_those_of_the_model(edits: Any) -> None:
     for model in (LOCAL, GivenLengths(LOCAL), with_sampler(LOCAL, lambda size, generator: CHAIN.draw(size, generator))):
-        found = with_verified_tables(model, DATA)
+        found = with_stand_in(model, DATA)
         assert found is not None
         quick, tables = found
         assert tables.form == 1
@@ -153,24 +153,24 @@ def test_comparisons_are_made_in_large_batches(monkeypatch: pytest.MonkeyPatch) 
     assert model.num_scored == len(DATA) + share
     tables.confirm()  # nothing waits
     assert model.num_scored == len(DATA) + share
-    monkeypatch.setattr(verified_tables, "SCORED_PAIRS", 10)
+    monkeypatch.setattr(verified_stand_in, "SCORED_PAIRS", 10)
     tables.log_ratio(DATA, edits, zeros(DATA))
     assert model.num_scored == 2 * (len(DATA) + share)
 
 
 def test_a_block_of_null_draws_compares_the_same_edits_whatever_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = with_verified_tables(LOCAL, DATA)
+    found = with_stand_in(LOCAL, DATA)
     assert found is not None
     task = _DrawnStatistics(found[0], 20, None, default_views()[:2], PAIR_BYTES, found[1])
     one, other = draw_blocks(8, 4, torch.Generator().manual_seed(0))
     compared: list[Any] = []
-    confirm = VerifiedTables.confirm
+    confirm = VerifiedStandIn.confirm
 
-    def noted(tables: VerifiedTables) -> None:
+    def noted(tables: VerifiedStandIn) -> None:
         compared.append([each.edited.to_lists() for each in tables._waiting])
         confirm(tables)
 
-    monkeypatch.setattr(VerifiedTables, "confirm", noted)
+    monkeypatch.setattr(VerifiedStandIn, "confirm", noted)
     task(one)
     task(other)
     after = compared[-1]
@@ -202,7 +202,7 @@ def test_a_long_range_term_in_a_sequence_is_noticed(log_factor: float) -> None:
     planted, word = Planted([0, 1, 2, 0, 1], log_factor), Sequences.of([[0, 0, 1, 2, 0, 1, 1]], 3)
     tables = tables_of(planted)
     tables.log_ratio(word, zs().edits(word).select(torch.zeros(0, dtype=torch.long)), zeros(word))
-    with pytest.raises(DisagreeingTablesError):
+    with pytest.raises(DisagreementError):
         tables.confirm()
 
 
@@ -210,20 +210,20 @@ def test_a_long_range_term_in_an_edit_that_is_compared_is_noticed() -> None:
     near = Sequences.of([[0, 1, 2, 0, 0]], 3)  # fewer edits than are compared at least
     tables = tables_of(Planted([0, 1, 2, 0, 1], 0.5))
     tables.log_ratio(near, zs().edits(near), zeros(near))
-    with pytest.raises(DisagreeingTablesError):
+    with pytest.raises(DisagreementError):
         tables.confirm()
     everything = tables_of(Planted([0, 1, 2, 0, 1], 0.5))
     model, edits = Planted([0, 1, 2, 0, 1], 0.5), zs().edits(near)
-    with pytest.raises(DisagreeingTablesError):
+    with pytest.raises(DisagreementError):
         everything.check(near, edits, model.log_ratio(near, edits)[None], model.log_joint(near)[None])
     everything.check(near, edits, LOCAL.log_ratio(near, edits)[None], LOCAL.log_joint(near)[None])
 
 
 def test_nan_is_no_agreement() -> None:
     one = torch.ones(1)
-    with pytest.raises(DisagreeingTablesError):
+    with pytest.raises(DisagreementError):
         check_same(one * torch.nan, one, one)
-    with pytest.raises(DisagreeingTablesError):
+    with pytest.raises(DisagreementError):
         check_same(one, one + 3e-6, one)
     check_same(one, one + 1e-6, one)
     check_same(one, one + 3e-6, 9 * one)
@@ -232,7 +232,7 @@ def test_nan_is_no_agreement() -> None:
 def test_impossible_is_not_nearly_possible() -> None:
     one = torch.ones(1)
     for found, expected in ((one, -torch.inf * one), (-torch.inf * one, one)):
-        with pytest.raises(DisagreeingTablesError):
+        with pytest.raises(DisagreementError):
             check_same(found, expected, expected)
     check_same(-torch.inf * one, -torch.inf * one, -torch.inf * one)
 
@@ -244,7 +244,7 @@ def test_the_words_of_a_hidden_markov_model(states: int) -> None:
     form = found_form([model], data)
     assert found_by(form) == {"verified_states": states}
     assert kept_as("draws", form) == "draws by automata"
-    found = with_verified_tables(model, data)
+    found = with_stand_in(model, data)
     assert found is not None
     quick, tables = found
     edits = zs().edits(data)
@@ -278,7 +278,7 @@ def test_hidden_markov_programs_of_all_styles_have_words(name: str, states: int)
     assert words is not None
     few = data[:5]
     edits = zs().edits(few)
-    tables = VerifiedTables(ModelList([model]), style.size, words)
+    tables = VerifiedStandIn(ModelList([model]), style.size, words)
     found = tables.log_ratio(few, edits, zeros(few))
     torch.testing.assert_close(found, model.log_ratio(few, edits), rtol=0, atol=1e-11)
 
@@ -316,7 +316,7 @@ def test_no_words_of_what_is_no_small_automaton(term: Any) -> None:
     model, data = Other(drawn), drawn.draw(40, torch.Generator().manual_seed(3))
     assert found_words([Unfactored(drawn)], data) is not None
     assert found_form([model], data) is None
-    assert with_verified_tables(model, data) is None
+    assert with_stand_in(model, data) is None
     options: dict[str, Any] = {"num_bootstrap": 5, "localize": False, "progress": False}
     found, expected = (ksd_check(model, data, order=order, **options) for order in ("auto", None))
     assert not any("verified" in name for name in found["ksd"].attrs)
@@ -360,14 +360,14 @@ def test_words_are_of_no_use_if_little_is_known(monkeypatch: pytest.MonkeyPatch)
 def test_a_rare_term_beside_hidden_states_is_noticed(log_factor: float) -> None:
     tables, word = automaton_of(Unfactored(HIDDEN, RARE, log_factor)), Sequences.of([[1, *RARE, 2]], 3)
     tables.log_ratio(word, zs().edits(word).select(torch.zeros(0, dtype=torch.long)), zeros(word))
-    with pytest.raises(DisagreeingTablesError):
+    with pytest.raises(DisagreementError):
         tables.confirm()
     near = Sequences.of([[*RARE[:-1], 1]], 3)
     tables.log_ratio(near, zs().edits(near), zeros(near))
-    with pytest.raises(DisagreeingTablesError):
+    with pytest.raises(DisagreementError):
         tables.confirm()
     model, edits = Unfactored(HIDDEN, RARE, log_factor), zs().edits(near)
-    with pytest.raises(DisagreeingTablesError):
+    with pytest.raises(DisagreementError):
         tables.check(near, edits, model.log_ratio(near, edits)[None], model.log_joint(near)[None])
     tables.check(near, edits, HIDDEN.log_ratio(near, edits)[None], HIDDEN.log_joint(near)[None])
 
@@ -444,8 +444,8 @@ def test_the_statistics_of_the_data_are_those_of_the_model_whatever_tables_say(m
     """Even if no comparison were ever made, with a term that edits of the data have."""
     model = Planted([0, 0, 0], 2.0)
     assert model.contains(zs().edits(DATA).apply(DATA)).any()
-    monkeypatch.setattr(verified_tables, "agrees", lambda *_: True)
-    monkeypatch.setattr(VerifiedTables, "confirm", lambda _: None)
+    monkeypatch.setattr(verified_stand_in, "agrees", lambda *_: True)
+    monkeypatch.setattr(VerifiedStandIn, "confirm", lambda _: None)
     found, expected = check_of(model, "auto"), check_of(model, None)
     assert found["ksd"].attrs["verified_order"] == 1
     assert not found["ksd_null"]["ksd"].equals(expected["ksd_null"]["ksd"])
